@@ -1,0 +1,78 @@
+import { gzipSync } from 'node:zlib';
+import { build, type Plugin } from 'rolldown';
+import type { Case, Result } from '../result.ts';
+
+/** What a bundle with nothing but the library's plain retry imports. */
+const entries: Record<string, string> = {
+  redrive: `export { retry } from 'redrive';`,
+  'p-retry': `export { default } from 'p-retry';`,
+  cockatiel: `export { handleAll, retry } from 'cockatiel';`,
+  'exponential-backoff': `export { backOff } from 'exponential-backoff';`,
+  'async-retry': `export { default } from 'async-retry';`,
+  // Its parts are no functions by themselves, so this is the least that makes one.
+  effect: `import { retry, runPromise, tryPromise } from 'effect/Effect';
+    export default (fn, options) => runPromise(retry(tryPromise(fn), options));`,
+};
+
+export const bundle: Case = {
+  name: 'bundle',
+  about: 'the plain retry alone, bundled, minified and gzipped at level 9',
+  run: () => weigh([], 5000, 'with the fault texts of definePolicy'),
+};
+
+export const bundleWithoutTexts: Case = {
+  name: 'bundle-without-texts',
+  about: 'the same with the fault texts of definePolicy left out',
+  run: () => weigh([emptyFaults], 3000, 'without the fault texts'),
+};
+
+async function weigh(plugins: Plugin[], limit: number, what: string): Promise<Result> {
+  const sizes: Record<string, number> = {};
+  for (const [name, code] of Object.entries(entries)) sizes[name] = await size(code, plugins);
+  const { redrive = Number.NaN, ...peers } = sizes;
+  return {
+    metric: 'bytes',
+    redrive,
+    peers,
+    verdicts: [
+      {
+        target: `under ${limit / 1000} kB ${what}`,
+        measured: `${redrive} bytes`,
+        met: redrive < limit,
+      },
+    ],
+  };
+}
+
+async function size(code: string, plugins: Plugin[]): Promise<number> {
+  const { output } = await build({
+    input: 'entry',
+    cwd: import.meta.dirname,
+    platform: 'browser',
+    write: false,
+    logLevel: 'silent',
+    plugins: [entry(code), ...plugins],
+    output: { format: 'esm', minify: true, comments: false },
+  });
+  return output.reduce(
+    (total, part) => total + (part.type === 'chunk' ? gzipSync(part.code, { level: 9 }).length : 0),
+    0,
+  );
+}
+
+function entry(code: string): Plugin {
+  return {
+    name: 'entry',
+    resolveId: (id) => (id === 'entry' ? `${import.meta.dirname}/entry.js` : undefined),
+    load: (id) => (id.endsWith('/bench/core/entry.js') ? code : undefined),
+  };
+}
+
+/** Policies are checked all the same, but a fault has no sentence. */
+const emptyFaults: Plugin = {
+  name: 'empty-faults',
+  load: (id) =>
+    id.endsWith('/core/src/faults.ts')
+      ? `export const explainFault = () => ''; export const nearest = () => undefined;`
+      : undefined,
+};

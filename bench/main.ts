@@ -1,0 +1,76 @@
+/** `npm run bench -- <suite> [--case a,b] [--json] [--quick] [--strict]`; `--help` lists what there is. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { type Options, readOptions } from './options.ts';
+import { jsonLine, table } from './report.ts';
+import type { Case, Result, Suite } from './result.ts';
+import { loadSuite, suiteNames } from './suites.ts';
+
+/** Collecting garbage on the same thread, so that what a contestant leaves behind is on its bill. */
+const execArgv = ['--expose-gc', '--single-threaded-gc'];
+
+const options = readOptions(process.argv.slice(2));
+if (options.faults.length > 0) {
+  for (const fault of options.faults) console.error(fault);
+  console.error('npm run bench -- --help shows how to ask');
+  process.exitCode = 2;
+} else if (options.help) await help();
+else await bench(options);
+
+async function bench({ suites, cases, json, quick, strict }: Options): Promise<void> {
+  const loaded: Suite[] = [];
+  for (const name of suites.length > 0 ? suites : suiteNames) loaded.push(await loadSuite(name));
+  const plan = loaded.flatMap((suite) =>
+    suite.cases
+      .filter(({ name }) => cases.length === 0 || cases.includes(name))
+      .map((one) => ({ suite, one })),
+  );
+  const unknown = cases.filter((name) => !plan.some(({ one }) => one.name === name));
+  if (unknown.length > 0) throw new Error(`no case ${unknown.join(', ')}; see --help`);
+
+  let missed = 0;
+  let failed = 0;
+  for (const { suite, one } of plan) {
+    const heading = { suite: suite.name, case: one.name, about: one.about };
+    const result = await runApart(suite, one, quick);
+    if (!result) {
+      console.error(`${suite.name} · ${one.name}: failed, as told above\n`);
+      failed += 1;
+      continue;
+    }
+    missed += (result.verdicts ?? []).filter(({ met }) => !met).length;
+    console.log(json ? jsonLine(heading, result) : `${table(heading, result)}\n`);
+  }
+  if (!json) console.log(missed === 0 ? 'every target met' : `${missed} targets missed`);
+  if (failed > 0 || (strict && missed > 0)) process.exitCode = 1;
+}
+
+/** In a process of its own, with garbage collection at hand. */
+async function runApart(suite: Suite, one: Case, quick: boolean): Promise<Result | undefined> {
+  const args = [suite.name, one.name, quick ? 'quick' : 'usual'];
+  const child = fork(join(import.meta.dirname, 'child.ts'), args, { execArgv });
+  let result: Result | undefined;
+  child.on('message', (message) => {
+    result = message as Result;
+  });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  return code === 0 ? result : undefined;
+}
+
+async function help(): Promise<void> {
+  console.log(`npm run bench -- [suite ...] [options]
+
+  --case a,b   only these cases
+  --json       one object per line: suite, case, metric, redrive, peers
+  --quick      fewer and shorter rounds: a glance, not a measurement
+  --strict     exit with 1 when a target is missed
+
+Only ratios within one run mean anything. bench/README.md says what each case measures.`);
+  for (const name of suiteNames) {
+    const { about, cases } = await loadSuite(name);
+    console.log(`\n${name}: ${about}`);
+    const width = Math.max(...cases.map((one) => one.name.length));
+    for (const one of cases) console.log(`  ${one.name.padEnd(width)}  ${one.about}`);
+  }
+}

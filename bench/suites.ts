@@ -1,0 +1,13 @@
+import type { Suite } from './result.ts';
+
+const suites: Record<string, () => Promise<Suite>> = {
+  core: async () => (await import('./core/suite.ts')).suite,
+};
+
+export const suiteNames = Object.keys(suites);
+
+export async function loadSuite(name: string): Promise<Suite> {
+  const load = suites[name];
+  if (!load) throw new Error(`no suite ${name}; there are: ${suiteNames.join(', ')}`);
+  return load();
+}

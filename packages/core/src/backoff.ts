@@ -1,0 +1,80 @@
+import { type DefinedPolicy, defined } from './policy.ts';
+import type { Policy } from './policy-fields.ts';
+
+export interface DelayFacts {
+  /** The 1-based number of the execution that just failed. */
+  attempt: number;
+  /** In [0, 1). Left out: the middle of the jitter's range. */
+  random?: number;
+  /** The delay before this attempt, for the decorrelated jitter. */
+  previousMs?: number;
+}
+
+/**
+ * The delay that follows a failed attempt, in whole ms, rounded down. Pure and total: odd numbers are clamped,
+ * and a field of an undefined policy that makes no sense falls back to its default.
+ */
+export function delayFor(policy: Policy | DefinedPolicy, facts: DelayFacts): number {
+  const { attempt, random, previousMs } = Object(facts) as DelayFacts;
+  return delayOf(defined(policy), attempt, clampRandom(random) ?? 0.5, previousMs);
+}
+
+/** `delayFor` without its object of facts and its checks. */
+export function delayOf(
+  p: DefinedPolicy,
+  attempt: number,
+  random: number,
+  previousMs: number | undefined,
+): number {
+  const delayMs = jittered(p, rawDelay(p, attempt), random, previousMs);
+  return Math.floor(p.hardCap ? Math.min(delayMs, p.cap) : delayMs);
+}
+
+/** Into [0, 1]. Nothing for what JSON would not keep either, so that a trail replays. */
+export function clampRandom(random: number | undefined): number | undefined {
+  return Number.isFinite(random) ? Math.min(Math.max(random as number, 0), 1) : undefined;
+}
+
+/** A number from outside: `min` if it is less or none at all, and at most what can still be counted exactly. */
+export function atLeast(value: number | undefined, min: number): number {
+  return typeof value === 'number' && value >= min ? Math.min(value, Number.MAX_SAFE_INTEGER) : min;
+}
+
+/** The delay before jitter. It saturates at the cap: never NaN, never Infinity, whatever the attempt. */
+function rawDelay(p: DefinedPolicy, attempt: number): number {
+  const n = atLeast(attempt, 1);
+  switch (p.strategy) {
+    case 'exponential':
+      // 0 * Infinity would be NaN.
+      return p.base && Math.min(p.base * p.multiplier ** (n - 1), p.cap);
+    case 'linear':
+      return Math.min(p.base * n, p.cap);
+    case 'fixed':
+      return Math.min(p.base, p.cap);
+    case 'schedule': {
+      const list = p.schedule as readonly number[];
+      return Math.min(list[Math.min(Math.floor(n), list.length) - 1] as number, p.cap);
+    }
+  }
+}
+
+function jittered(p: DefinedPolicy, d: number, u: number, previousMs: number | undefined): number {
+  switch (p.jitter) {
+    case 'none':
+      return d;
+    case 'up':
+      return d + u * p.jitterRatio * d;
+    case 'around':
+      return d + (2 * u - 1) * p.jitterRatio * d;
+    case 'add':
+      return d + u * p.jitterAdd;
+    case 'full':
+      return u * d;
+    case 'equal':
+      return (d + u * d) / 2;
+    case 'decorrelated': {
+      const low = Math.min(p.base, p.cap);
+      return low + u * (Math.min(p.cap, 3 * atLeast(previousMs, low)) - low);
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import { findRule, spokenClass } from './classify-text.ts';
+import type { ClassifyRule } from './classify-text.ts';
+import {
+  type Evidence,
+  examine,
+  known,
+  listOf,
+  type Look,
+  maxMembers,
+  messageOf,
+  read,
+} from './evidence.ts';
+import type { Failure } from './failure.ts';
+import { wholeMs } from './retry-after.ts';
+
+export interface ClassifyOptions {
+  /** Asked in order, before anything built in. */
+  rules?: readonly ClassifyRule[];
+  /** The wall clock, for a Retry-After date in a response that has no `Date` of its own. */
+  nowMs?: number;
+}
+
+/**
+ * Turns whatever was thrown into data: by your rules, by what it carries (codes, statuses, names, down its causes), by the
+ * words of its message, by the members of an AggregateError. Total: there is nothing it throws on.
+ */
+export function classify(error: unknown, options?: ClassifyOptions): Failure {
+  const failure = examine(error, options?.nowMs, wordsAndMembers(options?.nowMs));
+  const rule =
+    options?.rules && findRule(options.rules, failure, textOf(error, failure.names ?? []));
+  if (rule) {
+    failure.class = rule.class;
+    if (rule.code) failure.code = rule.code;
+    if (rule.counted === false) failure.counted = false;
+  }
+  return failure;
+}
+
+const maxNesting = 2;
+
+function wordsAndMembers(nowMs: number | undefined, nesting = 0): Look {
+  return (error, names) => {
+    const spoken = spokenClass(textOf(error, names));
+    if (spoken) return { class: spoken.class };
+    const errors = nesting < maxNesting ? listOf(read(error, 'errors')) : [];
+    const inside = wordsAndMembers(nowMs, nesting + 1);
+    const members = errors.slice(0, maxMembers).map((member) => examine(member, nowMs, inside));
+    return joined(members, errors.length);
+  };
+}
+
+/** One of several that may be worth another try makes the whole worth it. */
+function joined(members: readonly Failure[], count: number): Evidence | undefined {
+  for (const best of ['transient', 'unknown', 'technical', 'business']) {
+    const member = members.find((each) => each.class === best);
+    if (member) {
+      return known({
+        class: member.class,
+        code: member.code,
+        status: member.status,
+        retryAfterMs: wholeMs(Math.max(...members.map((each) => each.retryAfterMs ?? -1))),
+        // Of members past the limit nothing is known.
+        notExecuted:
+          (count <= maxMembers && members.every((each) => each.notExecuted)) || undefined,
+      });
+    }
+  }
+  return undefined;
+}
+
+/** `Error` says nothing, and without it a message that is a bare status stays alone. */
+function textOf(error: unknown, names: readonly string[]): string {
+  return [...names.filter((name) => name !== 'Error'), messageOf(error)].join(': ');
+}

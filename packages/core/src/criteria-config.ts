@@ -1,0 +1,208 @@
+import { ConfigError } from './errors.ts';
+import type { ErrorCode, Fault } from './errors.ts';
+import { nearest } from './faults.ts';
+
+/** What a criterion is configured by; the names are those of contract section 5. */
+export interface CriterionConfig {
+  /** The delay of an entity that has none, in seconds. */
+  defaultRetryDelaySeconds: number;
+  defaultBackoffMultiplier: number;
+  /** The cap of an entity that has none, in seconds. It belongs to exponential backoff. */
+  defaultMaxDelaySeconds: number;
+  enableExponentialBackoff: boolean;
+  enableJitter: boolean;
+  /** The largest jitter as a share of the delay: 0.1 adds up to a tenth. */
+  jitterPercentage: number;
+  /** An evaluation that took longer answers false. */
+  responseTimeoutMs: number;
+  calculationNodesTags: string;
+  context: string;
+  attachEntity: boolean;
+}
+
+export type CriterionProfile = 'development' | 'production';
+
+/** A configuration as it is written: what differs from the profile, and named sets of what differs from that. */
+export interface CriterionSettings extends Partial<CriterionConfig> {
+  profile?: CriterionProfile;
+  /** By name, which is an operation type or a request's context. */
+  sets?: Readonly<Record<string, Partial<CriterionConfig>>>;
+}
+
+/** What chooses among the named sets, and the profile where the settings are not to decide it. */
+export interface CriterionChoice {
+  /** From the entity, so it may be anything; one that names no set chooses none. */
+  operationType?: unknown;
+  /** From the request; it counts where the operation type names no set. */
+  context?: unknown;
+  profile?: CriterionProfile;
+}
+
+export const criterionDefaults: Readonly<CriterionConfig> = Object.freeze({
+  defaultRetryDelaySeconds: 60,
+  defaultBackoffMultiplier: 2,
+  defaultMaxDelaySeconds: 3600,
+  enableExponentialBackoff: true,
+  enableJitter: true,
+  jitterPercentage: 0.1,
+  responseTimeoutMs: 2000,
+  calculationNodesTags: 'retry-timing',
+  context: 'retry-delay-check',
+  attachEntity: true,
+});
+
+/** Production is the defaults; development waits a twelfth of the delay, and a minute at most. */
+const criterionProfiles: Readonly<Record<CriterionProfile, Partial<CriterionConfig>>> =
+  Object.freeze({
+    development: { defaultRetryDelaySeconds: 5, defaultMaxDelaySeconds: 60 },
+    production: {},
+  });
+
+/** What each field must be: the test, and its words for a person. */
+export const criterionRules: {
+  readonly [Name in keyof CriterionConfig]: readonly [(value: unknown) => boolean, string];
+} = {
+  defaultRetryDelaySeconds: [
+    (value) => isFiniteNumber(value) && value >= 0,
+    'a number of seconds, 0 or more',
+  ],
+  defaultBackoffMultiplier: [isPositive, 'a positive number'],
+  defaultMaxDelaySeconds: [isPositive, 'a positive number'],
+  enableExponentialBackoff: [isBoolean, 'true or false'],
+  enableJitter: [isBoolean, 'true or false'],
+  jitterPercentage: [
+    (value) => isFiniteNumber(value) && value >= 0 && value <= 1,
+    'a share from 0 to 1',
+  ],
+  responseTimeoutMs: [isPositive, 'a positive number'],
+  calculationNodesTags: [isText, 'a text'],
+  context: [isText, 'a text'],
+  attachEntity: [isBoolean, 'true or false'],
+};
+
+/**
+ * The configuration for one kind of evaluation: the defaults, overlaid by the profile, then by the settings'
+ * own fields, then by the named set that the choice points at. Checked at the edge, once: settings with
+ * faults throw one `ConfigError` that lists them all.
+ */
+export function criterionConfig(
+  settings: CriterionSettings = {},
+  choice: CriterionChoice = {},
+): Readonly<CriterionConfig> {
+  const faults = isRecord(settings)
+    ? settingsFaults(settings)
+    : [fault('', 'INVALID_VALUE', 'must be an object')];
+  if (choice.profile !== undefined) checkProfile('choice.profile', choice.profile, faults);
+  if (faults.length > 0) {
+    throw new ConfigError('INVALID_CONFIG', 'The criterion has faults in its settings:', faults);
+  }
+  const config = Object.freeze(layerConfig(settings, choice));
+  resolved.add(config);
+  return config;
+}
+
+/** What `criterionConfig` gave out is complete: evaluations need not lay it out again. */
+const resolved = new WeakSet<object>([criterionDefaults]);
+
+/** The layers of `criterionConfig` without its checks: total, for evaluations that were handed settings as they are. */
+export function layerConfig(
+  settings: CriterionSettings,
+  choice: CriterionChoice,
+): Readonly<CriterionConfig> {
+  if (resolved.has(settings)) return settings as CriterionConfig;
+  const config: CriterionConfig = { ...criterionDefaults };
+  const { sets } = settings;
+  overlay(config, named(criterionProfiles, choice.profile ?? settings.profile));
+  overlay(config, settings);
+  overlay(config, named(sets, choice.operationType) ?? named(sets, choice.context));
+  return config;
+}
+
+function overlay(config: CriterionConfig, layer: unknown): void {
+  if (!isRecord(layer)) return;
+  const values = config as object as Record<string, unknown>;
+  for (const name of fieldNames) {
+    if (layer[name] !== undefined) values[name] = layer[name];
+  }
+}
+
+/** Own names only: an operation type of `constructor` must not reach a prototype. */
+function named(sets: unknown, name: unknown): unknown {
+  return isRecord(sets) && typeof name === 'string' && Object.hasOwn(sets, name)
+    ? sets[name]
+    : undefined;
+}
+
+const fieldNames = Object.keys(criterionDefaults) as (keyof CriterionConfig)[];
+const settingsNames: readonly string[] = [...fieldNames, 'profile', 'sets'];
+
+function settingsFaults(settings: Record<string, unknown>): Fault[] {
+  const { profile, sets, ...fields } = settings;
+  const faults: Fault[] = [];
+  checkFields('', fields, settingsNames, faults);
+  if (profile !== undefined) checkProfile('profile', profile, faults);
+  if (sets === undefined) return faults;
+  if (!isRecord(sets)) faults.push(fault('sets', 'INVALID_VALUE', 'must be an object'));
+  else {
+    for (const [name, set] of Object.entries(sets)) {
+      if (isRecord(set)) checkFields(`sets.${name}.`, set, fieldNames, faults);
+      else faults.push(fault(`sets.${name}`, 'INVALID_VALUE', 'must be an object'));
+    }
+  }
+  return faults;
+}
+
+function checkFields(
+  prefix: string,
+  fields: Record<string, unknown>,
+  known: readonly string[],
+  faults: Fault[],
+): void {
+  for (const [name, value] of Object.entries(fields)) {
+    const path = prefix + name;
+    if (!Object.hasOwn(criterionRules, name)) {
+      faults.push(fault(path, 'UNKNOWN_FIELD', `is not a setting${didYouMean(name, known)}`));
+      continue;
+    }
+    const [accepts, expected] = criterionRules[name as keyof CriterionConfig];
+    if (value !== undefined && !accepts(value)) {
+      faults.push(fault(path, 'INVALID_VALUE', `must be ${expected}`));
+    }
+  }
+}
+
+function checkProfile(path: string, profile: unknown, faults: Fault[]): void {
+  if (named(criterionProfiles, profile) !== undefined) return;
+  const known = Object.keys(criterionProfiles);
+  const hint = typeof profile === 'string' ? didYouMean(profile, known) : '';
+  faults.push(fault(path, 'INVALID_VALUE', `must be ${known.join(' or ')}${hint}`));
+}
+
+function didYouMean(name: string, known: readonly string[]): string {
+  const near = nearest(name, known);
+  return near === undefined ? '' : `. Did you mean "${near}"?`;
+}
+
+function fault(path: string, code: ErrorCode, message: string): Fault {
+  return { path, code, message };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isFiniteNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value);
+}
+
+function isPositive(value: unknown): boolean {
+  return isFiniteNumber(value) && value > 0;
+}
+
+function isBoolean(value: unknown): boolean {
+  return typeof value === 'boolean';
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== '';
+}

@@ -1,0 +1,190 @@
+import { atLeast, clampRandom, delayOf } from './backoff.ts';
+import type { Failure } from './failure.ts';
+import { type DefinedPolicy, defined } from './policy.ts';
+import type { Policy } from './policy-fields.ts';
+import { unitRandom } from './random.ts';
+
+/** All that a decision depends on besides the policy. Plain data: written down, it can be replayed. */
+export interface Facts {
+  /** The 1-based number of the execution that just failed. */
+  attempt: number;
+  failure: Failure;
+  /** The random number is derived from (seed, key, attempt): the same question, the same answer. */
+  seed?: number;
+  key?: string;
+  /** A random number in [0, 1) instead of the derived one. */
+  random?: number;
+  /** The delay before this attempt, for the decorrelated jitter. */
+  previousMs?: number;
+  /** Failures before this one that consumed no attempt. */
+  uncounted?: number;
+  /** Time since the first attempt began, compared with the policy's deadline. */
+  elapsedMs?: number;
+  /** Time left by some other limit, a caller's or a task's. */
+  remainingMs?: number;
+  /** The caller's own verdict, which outranks `retryOn`, `neverOn` and `idempotent`. */
+  retryable?: boolean;
+  aborted?: boolean;
+  budgetExhausted?: boolean;
+  /** The breaker let nothing through. `waitMs`: until it will; `waited`: this opening was waited for already. */
+  circuit?: { waitMs: number; waited: boolean };
+}
+
+export interface Retry {
+  action: 'retry';
+  /** What set the delay: the policy's backoff, the server's wish, or the breaker's own time. */
+  reason: 'BACKOFF' | 'RETRY_AFTER' | 'CIRCUIT_OPEN';
+  delayMs: number;
+  /** The attempt that failed, and the number of the one that follows. */
+  attempt: number;
+  nextAttempt: number;
+  maxAttempts: number;
+  failure: Failure;
+}
+
+export interface GiveUp {
+  action: 'giveUp';
+  reason:
+    | 'EXHAUSTED'
+    | 'PERMANENT'
+    | 'DEADLINE'
+    | 'BUDGET'
+    | 'CIRCUIT_OPEN'
+    | 'ABORTED'
+    | 'RETRY_AFTER_TOO_LONG'
+    | 'TOO_MANY_UNCOUNTED';
+  attempt: number;
+  maxAttempts: number;
+  failure: Failure;
+  /** The wait that was asked for, where there was one: a durable queue can take over with it. */
+  retryAfterMs?: number;
+}
+
+export type Decision = Retry | GiveUp;
+
+/**
+ * What to do about a failure. Pure and total: odd numbers are clamped, nothing is thrown, and the same
+ * policy and facts always give the same decision.
+ */
+export function decide(policy: Policy | DefinedPolicy, facts: Facts): Decision {
+  const given = defined(policy);
+  facts = Object(facts) as Facts;
+  const { circuit } = facts;
+  const failure = Object(facts.failure) === facts.failure ? facts.failure : unknownFailure;
+  const p = given.overrides ? overridden(given, failure) : given;
+  const attempt = Math.floor(atLeast(facts.attempt, 1));
+  const uncounted = Math.floor(atLeast(facts.uncounted, 0));
+  const counted = failure.counted !== false && !circuit;
+  const retryAfterMs = Math.ceil(atLeast(failure.retryAfterMs, 0));
+  const circuitMs = Math.ceil(atLeast(circuit?.waitMs, 0));
+
+  if (facts.aborted) return giveUp('ABORTED', p, attempt, failure, retryAfterMs);
+  const leftMs = timeLeft(given, facts);
+  if (leftMs <= 0) return giveUp('DEADLINE', p, attempt, failure, retryAfterMs);
+  if (circuit?.waited) return giveUp('CIRCUIT_OPEN', p, attempt, failure, circuitMs);
+  if (!circuit && !(facts.retryable ?? isRetryable(given, failure))) {
+    return giveUp('PERMANENT', p, attempt, failure, retryAfterMs);
+  }
+  if (counted ? attempt >= p.maxAttempts : uncounted >= p.maxUncounted) {
+    const reason = counted ? 'EXHAUSTED' : 'TOO_MANY_UNCOUNTED';
+    return giveUp(reason, p, attempt, failure, retryAfterMs);
+  }
+  if (retryAfterMs > p.maxRetryAfter) {
+    return giveUp('RETRY_AFTER_TOO_LONG', p, attempt, failure, retryAfterMs);
+  }
+
+  // An attempt that consumed nothing keeps its number; the count of those keeps the backoff growing.
+  const n = attempt + uncounted;
+  const random = clampRandom(facts.random) ?? derivedRandom(facts, n);
+  let delayMs = delayOf(p, n, random, facts.previousMs);
+  let reason: Retry['reason'] = 'BACKOFF';
+  if (circuitMs > 0) {
+    delayMs = circuitMs;
+    reason = 'CIRCUIT_OPEN';
+  }
+  if (retryAfterMs > delayMs) {
+    // Never earlier than asked, and spread, so that a crowd told "60" does not come back as one.
+    delayMs = Math.floor(retryAfterMs + random * 0.1 * retryAfterMs);
+    reason = 'RETRY_AFTER';
+  }
+  if (delayMs >= leftMs) {
+    if (circuit) return giveUp('CIRCUIT_OPEN', p, attempt, failure, delayMs);
+    return giveUp('DEADLINE', p, attempt, failure, retryAfterMs);
+  }
+  if (facts.budgetExhausted && !circuit) return giveUp('BUDGET', p, attempt, failure, retryAfterMs);
+  const nextAttempt = counted ? attempt + 1 : attempt;
+  const { maxAttempts } = p;
+  return { action: 'retry', reason, delayMs, attempt, nextAttempt, maxAttempts, failure };
+}
+
+function giveUp(
+  reason: GiveUp['reason'],
+  p: DefinedPolicy,
+  attempt: number,
+  failure: Failure,
+  retryAfterMs: number,
+): GiveUp {
+  const decision: GiveUp = {
+    action: 'giveUp',
+    reason,
+    attempt,
+    maxAttempts: p.maxAttempts,
+    failure,
+  };
+  if (retryAfterMs > 0) decision.retryAfterMs = retryAfterMs;
+  return decision;
+}
+
+const unknownFailure: Failure = Object.freeze({ class: 'unknown' });
+
+function timeLeft(p: DefinedPolicy, { elapsedMs, remainingMs }: Facts): number {
+  const own = p.deadline === undefined ? Infinity : p.deadline - atLeast(elapsedMs, 0);
+  // No limit, Infinity, is null once it was JSON.
+  return typeof remainingMs === 'number' && remainingMs < own ? remainingMs : own;
+}
+
+function derivedRandom({ seed, key }: Facts, n: number): number {
+  // A key that is a number by mistake still tells one call from another.
+  const text = typeof key === 'object' ? '' : String(key ?? '');
+  return unitRandom(Number.isFinite(seed) ? (seed as number) : 0, text, n);
+}
+
+/** Whether the policy retries such a failure at all. The more specific word wins; on a tie, `retryOn`. */
+function isRetryable(p: DefinedPolicy, failure: Failure): boolean {
+  if (!p.idempotent && !failure.notExecuted) return false;
+  const yes = specificity(p.retryOn, failure);
+  return yes > 0 && yes >= specificity(p.neverOn, failure);
+}
+
+/** 3: named by code, status or error name; 2: by class; 1: by a word for everything; 0: not named. */
+function specificity(words: readonly string[], failure: Failure): number {
+  let best = 0;
+  for (const word of words) {
+    if (word === 'any' || word === 'Error') best ||= 1;
+    else if (word === failure.class) best = Math.max(best, 2);
+    else if (isNamed(failure, word)) return 3;
+  }
+  return best;
+}
+
+function isNamed(failure: Failure, word: string): boolean {
+  return word === failure.code || word === statusOf(failure) || namesOf(failure).includes(word);
+}
+
+function statusOf({ status }: Failure): string | undefined {
+  return typeof status === 'number' ? String(status) : undefined;
+}
+
+function namesOf({ names }: Failure): readonly string[] {
+  return Array.isArray(names) ? (names as string[]) : [];
+}
+
+/** The override that names this failure most specifically: by code, status, error name, then class. */
+function overridden(p: DefinedPolicy, failure: Failure): DefinedPolicy {
+  const names = [failure.code, statusOf(failure), ...namesOf(failure), failure.class];
+  for (const name of names) {
+    const policy = name === undefined ? undefined : p.for(name);
+    if (policy) return policy;
+  }
+  return p;
+}

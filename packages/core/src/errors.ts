@@ -1,0 +1,103 @@
+import type { GiveUp } from './decide.ts';
+import type { Failure } from './failure.ts';
+
+/** Every code a user of core can meet. `docs/reference/errors.md` has a line for each; `tidy` checks that. */
+export const errorCodes = {
+  INVALID_POLICY: 'A policy has faults; `faults` lists all of them.',
+  INVALID_CONFIG: 'An options object has faults; `faults` lists all of them.',
+  INVALID_DURATION: 'Not a duration: a number of ms, or a text such as 250ms, 2s, 5m, 1h, 1d.',
+  INVALID_VALUE: 'A value of the wrong kind or out of its range.',
+  UNKNOWN_FIELD: 'A field that does not exist; the message suggests the nearest one.',
+  NOT_A_FUNCTION: 'What is to be retried is not a function.',
+  EXHAUSTED: 'Every attempt that the policy allows has failed.',
+  PERMANENT: 'A failure that the policy does not retry.',
+  DEADLINE: 'The deadline passed, or the next attempt could not start before it.',
+  BUDGET: 'The shared retry budget is used up.',
+  CIRCUIT_OPEN: 'The circuit breaker is open, and waiting for it was not possible.',
+  ABORTED: 'The caller aborted.',
+  RETRY_AFTER_TOO_LONG: 'The server asked for a longer wait than `maxRetryAfter`.',
+  TOO_MANY_UNCOUNTED: 'More than `maxUncounted` failures that consume no attempt.',
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+/** One thing that is wrong with a policy or an options object. */
+export interface Fault {
+  /** Where: `overrides.429.base`. Empty when it is the whole value. */
+  path: string;
+  code: ErrorCode;
+  message: string;
+}
+
+/** Thrown at the edge for input that cannot work. It lists every fault at once. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly code: ErrorCode;
+  readonly faults: readonly Fault[];
+
+  constructor(code: ErrorCode, message: string, faults: readonly Fault[] = []) {
+    super(
+      message + faults.map((fault) => `\n  ${fault.path || '(all)'}: ${fault.message}`).join(''),
+    );
+    this.code = code;
+    this.faults = faults;
+  }
+}
+
+/** One execution that failed. */
+export interface AttemptRecord {
+  /** 1-based; an attempt that consumed nothing appears again under the same number. */
+  attempt: number;
+  error: unknown;
+  failure: Failure;
+  /** The wait that followed; absent on the last one. */
+  delayMs?: number;
+}
+
+/** The work was given up. `code` says why, `cause` is the last error, `history` the attempts. */
+export class RetryError extends Error {
+  override readonly name = 'RetryError';
+  readonly code: GiveUp['reason'];
+  /** Executions that were started. */
+  readonly attempts: number;
+  /** The newest attempts (at most 50), oldest first. */
+  readonly history: readonly AttemptRecord[];
+  readonly decision: GiveUp;
+  /** What the other side asked for, so that a durable queue can take over. */
+  declare readonly retryAfterMs?: number;
+  /** The last result, when it was a result that had been refused. */
+  declare readonly result?: unknown;
+
+  constructor(
+    message: string,
+    decision: GiveUp,
+    details: {
+      attempts: number;
+      history: readonly AttemptRecord[];
+      cause: unknown;
+      result?: unknown;
+    },
+  ) {
+    super(message, { cause: details.cause });
+    this.code = decision.reason;
+    this.decision = decision;
+    this.attempts = details.attempts;
+    this.history = details.history;
+    if ('result' in details) this.result = details.result;
+    if (decision.retryAfterMs !== undefined) this.retryAfterMs = decision.retryAfterMs;
+  }
+}
+
+/** By name, not by class: true also for an error of another copy of this library. */
+export function isRetryError(error: unknown): error is RetryError {
+  return hasName(error, 'RetryError') && 'history' in (error as object);
+}
+
+/** By name, not by class: true also for an error of another copy of this library. */
+export function isConfigError(error: unknown): error is ConfigError {
+  return hasName(error, 'ConfigError') && 'faults' in (error as object);
+}
+
+function hasName(error: unknown, name: string): boolean {
+  return typeof error === 'object' && error !== null && (error as Error).name === name;
+}

@@ -1,0 +1,116 @@
+import type { Field } from './fields.ts';
+
+/** One entry of a list of names. */
+export type Name = { kind: 'name'; known: readonly string[] };
+
+/** What was wanted where something else stood. */
+export type Wanted =
+  | Field
+  | Name
+  | { kind: 'object' | 'pair' | 'decorrelated' | 'known'; near?: string };
+
+/** The sentence for one fault: what was found, what is wanted, and what may have been meant. */
+export function explainFault(wanted: Wanted, value: unknown): string {
+  const found = show(value);
+  switch (wanted.kind) {
+    case 'integer':
+    case 'number':
+      return `${found} is not ${wanted.kind === 'integer' ? 'a whole number' : 'a number'} from ${wanted.min} to ${wanted.max}.`;
+    case 'duration':
+      return `${found} is not a duration. Write ms as a number, or a text such as '250ms', '2s', '5m', '1h', '1d', up to 100 years${wanted.min > 0 ? ` and at least ${wanted.min} ms` : ''}.`;
+    case 'durations':
+      return `${found} is not a list of 1 to ${wanted.max} durations.`;
+    case 'boolean':
+      return `${found} is not true or false.`;
+    case 'choice':
+      return `${found} is not one of ${wanted.of.join(', ')}.${didYouMean(nearest(value, wanted.of))}`;
+    case 'name':
+      return `${found} is not a failure class (${wanted.known.join(', ')}), code, status or error name, as a text of at most 200 characters.${didYouMean(nearest(value, wanted.known))}`;
+    case 'names':
+      return `${found} is not a list of at most 100 failure classes, codes, statuses or error names, as texts.`;
+    case 'objects':
+      return `${found} is not an object of at most ${wanted.max} objects by class, code, status or error name.`;
+    case 'object':
+      return `${found} is not an object of options.`;
+    case 'pair':
+      return `a schedule and the strategy 'schedule' belong together: give both, or leave both out.`;
+    case 'decorrelated':
+      return `the jitter 'decorrelated' goes with the strategy 'exponential' only, not with ${found}.`;
+    case 'known':
+      return `there is no such field.${didYouMean(wanted.near)}`;
+  }
+}
+
+/** The option that was probably meant, if any. */
+export function nearest(word: unknown, options: readonly string[]): string | undefined {
+  if (typeof word !== 'string') return undefined;
+  const lower = word.toLowerCase().replace(/[_-]/g, '');
+  const alias = aliases[lower.replace(/ms$/, '')];
+  if (alias !== undefined && options.includes(alias)) return alias;
+  let best: string | undefined;
+  let bestDistance = Math.min(3, Math.ceil(word.length / 2));
+  for (const option of options) {
+    const distance = editDistance(lower, option.toLowerCase());
+    if (distance < bestDistance) [best, bestDistance] = [option, distance];
+  }
+  return best;
+}
+
+/** What the same thing is called elsewhere. */
+const aliases: Record<string, string> = {
+  retries: 'maxAttempts',
+  attempts: 'maxAttempts',
+  numofattempts: 'maxAttempts',
+  maxretries: 'maxAttempts',
+  times: 'maxAttempts',
+  delay: 'base',
+  basedelay: 'base',
+  mintimeout: 'base',
+  startingdelay: 'base',
+  initialdelay: 'base',
+  maxtimeout: 'cap',
+  maxdelay: 'cap',
+  max: 'cap',
+  factor: 'multiplier',
+  timemultiple: 'multiplier',
+  exponent: 'multiplier',
+  backoff: 'strategy',
+  randomize: 'jitter',
+  timeout: 'attemptTimeout',
+  maxretrytime: 'deadline',
+};
+
+function didYouMean(near: string | undefined): string {
+  return near === undefined ? '' : ` Did you mean '${near}'?`;
+}
+
+function show(value: unknown): string {
+  let text: string;
+  if (typeof value === 'string') text = `'${value}'`;
+  else if (Array.isArray(value)) text = `a list of ${value.length}`;
+  else if (typeof value === 'function') text = 'a function';
+  else if (typeof value === 'object' && value !== null) {
+    const tag = Object.prototype.toString.call(value);
+    text = tag === '[object Object]' ? 'an object' : tag;
+  } else text = String(value);
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+/** Levenshtein's distance with swaps of neighbours, for short words. */
+function editDistance(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > 2) return 3;
+  let before: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1] ? 0 : 1;
+      let cost = Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + same);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        cost = Math.min(cost, before[j - 2]! + 1);
+      row.push(cost);
+    }
+    [before, last] = [last, row];
+  }
+  return last[b.length]!;
+}

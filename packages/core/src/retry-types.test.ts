@@ -1,0 +1,65 @@
+import { describe, expectTypeOf, it } from 'vitest';
+import type { Policy } from './policy-fields.ts';
+import { retrier, retry, retryable } from './retry.ts';
+import type { Attempt, Listeners, Outcome, Runtime } from './runtime.ts';
+
+describe('types', () => {
+  it('of a result are inferred, whatever the function returns', () => {
+    expectTypeOf(retry(async () => 1)).toEqualTypeOf<Promise<number>>();
+    expectTypeOf(retry(() => 'text')).toEqualTypeOf<Promise<string>>();
+    const maybe = (): number | Promise<string> => 1;
+    expectTypeOf(retry(maybe)).toEqualTypeOf<Promise<number | string>>();
+    expectTypeOf(retry((attempt) => attempt)).toEqualTypeOf<Promise<Attempt>>();
+  });
+
+  it('of a result reach retryIf', () => {
+    const call = retry(
+      async () => 1,
+      {},
+      {
+        retryIf(outcome) {
+          expectTypeOf(outcome).toEqualTypeOf<Outcome<number>>();
+          return outcome.result === 0;
+        },
+      },
+    );
+    expectTypeOf(call).toEqualTypeOf<Promise<number>>();
+  });
+
+  it('of a retrier follow each function', () => {
+    const run = retrier({ maxAttempts: 2 });
+    expectTypeOf(run(async () => 1)).toEqualTypeOf<Promise<number>>();
+    expectTypeOf(run(() => 'text', { retryIf: ({ result }) => result === '' })).toEqualTypeOf<
+      Promise<string>
+    >();
+  });
+
+  it('of a wrapped function are kept: parameters, `this` and generics', () => {
+    const plain = retryable(async (id: number, deep?: boolean) => ({ id, deep }));
+    expectTypeOf(plain).parameters.toEqualTypeOf<[id: number, deep?: boolean | undefined]>();
+    expectTypeOf(plain).returns.toEqualTypeOf<Promise<{ id: number; deep: boolean | undefined }>>();
+    const method = retryable(function (this: { base: number }, add: number) {
+      return this.base + add;
+    });
+    expectTypeOf(method).thisParameter.toEqualTypeOf<{ base: number }>();
+    expectTypeOf(method).returns.toEqualTypeOf<Promise<number>>();
+    const generic = retryable(async <K extends string>(key: K) => ({ key }));
+    expectTypeOf(generic('a')).toEqualTypeOf<Promise<{ key: 'a' }>>();
+  });
+
+  it('of events are those of their listener', () => {
+    expectTypeOf<
+      Parameters<NonNullable<Listeners['wait']>>[0]['delayMs']
+    >().toEqualTypeOf<number>();
+    // An option may be there and undefined: `{ signal: request?.signal }`.
+    expectTypeOf<{ signal: AbortSignal | undefined }>().toExtend<Runtime>();
+  });
+
+  it('refuse what is not a function, a policy or a runtime', () => {
+    expectTypeOf(retry).parameter(0).not.toBeAny();
+    expectTypeOf<Promise<number>>().not.toExtend<Parameters<typeof retry>[0]>();
+    expectTypeOf<{ maxAttempts: string }>().not.toExtend<Policy>();
+    expectTypeOf<{ deadline: '5 minutes' }>().not.toExtend<Policy>();
+    expectTypeOf<{ signal: AbortController }>().not.toExtend<Runtime>();
+  });
+});

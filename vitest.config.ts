@@ -1,0 +1,21 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['packages/*/src/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.test.ts'],
+    coverage: {
+      provider: 'v8',
+      include: ['packages/*/src/**/*.ts'],
+      exclude: ['**/*.test.ts'],
+      reporter: ['text', 'json-summary'],
+      thresholds: {
+        'packages/core/src/**': { lines: 95, branches: 95 },
+        // What decides is pure, so there is no excuse for a line that no test reaches.
+        'packages/core/src/{policy,backoff,classify,decide,criteria}*.ts': {
+          lines: 100,
+          branches: 100,
+        },
+      },
+    },
+  },
+});
