@@ -106,7 +106,8 @@ let loops = 0;
 async function prepare(contestant: Contestant, effort: Effort): Promise<Runner> {
   const { call, expected, sync, waits = false, opsPerCall = 1, check } = contestant;
   // A copy of the loop for each: in a shared one, the engine could tune it to nobody's calls.
-  const { loop, loopSync } = (await import(`./loop.ts?copy=${++loops}`)) as typeof Loop;
+  const copy = new URL(`loop.ts?copy=${++loops}`, import.meta.url).href;
+  const { loop, loopSync } = (await import(copy)) as typeof Loop;
   const run: Run = async (calls) => {
     const elapsedNs = stopwatch(waits);
     if (sync) loopSync(call, calls, expected);

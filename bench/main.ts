@@ -27,7 +27,11 @@ async function bench({ suites, cases, json, quick, strict }: Options): Promise<v
       .map((one) => ({ suite, one })),
   );
   const unknown = cases.filter((name) => !plan.some(({ one }) => one.name === name));
-  if (unknown.length > 0) throw new Error(`no case ${unknown.join(', ')}; see --help`);
+  if (unknown.length > 0) {
+    console.error(`no case ${unknown.join(', ')}; npm run bench -- --help lists them`);
+    process.exitCode = 2;
+    return;
+  }
 
   let missed = 0;
   let failed = 0;
@@ -42,7 +46,7 @@ async function bench({ suites, cases, json, quick, strict }: Options): Promise<v
     missed += (result.verdicts ?? []).filter(({ met }) => !met).length;
     console.log(json ? jsonLine(heading, result) : `${table(heading, result)}\n`);
   }
-  if (!json) console.log(missed === 0 ? 'every target met' : `${missed} targets missed`);
+  if (!json) console.log(`${missed} targets missed, ${failed} cases failed`);
   if (failed > 0 || (strict && missed > 0)) process.exitCode = 1;
 }
 
@@ -54,7 +58,11 @@ async function runApart(suite: Suite, one: Case, quick: boolean): Promise<Result
   child.on('message', (message) => {
     result = message as Result;
   });
-  const [code] = (await once(child, 'exit')) as [number | null];
+  // The result may still be under way when the process has ended, but not when its channel has.
+  const [[code]] = await Promise.all([
+    once(child, 'exit') as Promise<[number | null]>,
+    once(child, 'disconnect'),
+  ]);
   return code === 0 ? result : undefined;
 }
 

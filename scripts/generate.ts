@@ -15,7 +15,8 @@ const descriptions = describeFields(source);
 const outputs: Record<string, (before: string) => string> = {
   'packages/core/retry-policy.schema.json': () =>
     `${JSON.stringify(policySchema(descriptions), null, 2)}\n`,
-  'README.md': (before) => between(before, '<!-- peers -->', '<!-- /peers -->', `${peersTable()}\n`),
+  'README.md': (before) =>
+    between(before, '<!-- peers -->', '<!-- /peers -->', `${peersTable()}\n`),
   'docs/reference/policy.md': (before) =>
     between(before, '<!-- fields -->', '<!-- /fields -->', policyTable(descriptions)),
 };

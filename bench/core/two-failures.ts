@@ -26,7 +26,7 @@ const CROWD = 1000;
 
 export const twoFailuresCrowd: Case = {
   name: 'two-failures-crowd',
-  about: `the same with ${CROWD} calls at once, so that timers are shared and only the work they make counts`,
+  about: `the same with ${CROWD} calls at once: the CPU time of each, waiting left out`,
   async run(effort) {
     const result = await race(crowds(), effort);
     return { ...result, verdicts: judge(result), notes: waitFloors, waitingCallers };

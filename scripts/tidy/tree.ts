@@ -19,7 +19,15 @@ export interface Finding {
 
 export type Rule = (tree: Tree) => Finding[];
 
-const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', 'reports', '.git', '.stryker-tmp']);
+const NOT_OURS = new Set([
+  'node_modules',
+  'dist',
+  'coverage',
+  'reports',
+  '.git',
+  '.stryker-tmp',
+  '.examples',
+]);
 
 export function readTree(root: string): Tree {
   const files = new Map<string, string | undefined>(

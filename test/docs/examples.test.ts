@@ -8,7 +8,7 @@ import { examplesIn, findExamples, isPrinted } from './examples.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const folder = join(root, 'node_modules/.cache/redrive-examples');
+const folder = join(root, 'test/docs/.examples');
 const examples = findExamples(root).map((example, i) => ({
   ...example,
   file: join(folder, `example-${i}.ts`),
@@ -26,6 +26,7 @@ describe('examples in the documentation', () => {
         extends: join(root, 'tsconfig.base.json'),
         compilerOptions: {
           composite: false,
+          allowImportingTsExtensions: true,
           noEmit: true,
           noUnusedLocals: false,
           types: ['node'],
@@ -40,7 +41,7 @@ describe('examples in the documentation', () => {
   it('compile under the strictest settings', { timeout: 60_000 }, async () => {
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
     const { stdout } = await run(process.execPath, [tsc, '-p', folder]).catch(
-      (error: { stdout: string }) => error,
+      (error: unknown) => error as { stdout: string },
     );
     expect(namePages(stdout)).toBe('');
   });
@@ -48,7 +49,10 @@ describe('examples in the documentation', () => {
   it.for(examples)('$at runs and prints what it says', { timeout: 20_000 }, async (example) => {
     const { stdout } = await run(process.execPath, [example.file], { timeout: 15_000 });
     for (const promise of example.prints) {
-      expect(isPrinted(promise, stdout), `${promise}\nwas promised, but printed was\n${stdout}`).toBe(true);
+      expect(
+        isPrinted(promise, stdout),
+        `${promise}\nwas promised, but printed was\n${stdout}`,
+      ).toBe(true);
     }
   });
 });

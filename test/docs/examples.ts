@@ -12,7 +12,9 @@ export interface Example {
 /** Every block of TypeScript in the README files and in docs/. */
 export function findExamples(root: string): Example[] {
   const pages = ['README.md', 'packages/core/README.md', ...markdownBelow(root, 'docs')];
-  return pages.flatMap((page) => examplesIn(relative(root, join(root, page)), read(join(root, page))));
+  return pages.flatMap((page) =>
+    examplesIn(relative(root, join(root, page)), read(join(root, page))),
+  );
 }
 
 export function examplesIn(page: string, markdown: string): Example[] {

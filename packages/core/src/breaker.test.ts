@@ -79,17 +79,20 @@ describe('a breaker', () => {
     const [first, second] = [breaker.admit() as number, breaker.admit() as number];
     expect(breaker.admit()).toBeUndefined();
     breaker.succeeded(first);
-    calls(breaker, true);
+    const third = breaker.admit() as number;
+    expect(breaker.admit()).toBeUndefined();
+    breaker.succeeded(third);
     expect(breaker.state).toBe('half_open');
     breaker.succeeded(second);
     expect(breaker.state).toBe('closed');
   });
 
   it('counts successful probes anew after each opening', async () => {
-    const { clock, breaker } = make({ failures: 1, successes: 2 });
-    calls(breaker, down);
+    const { clock, breaker } = make({ failures: 3, successes: 2 });
+    calls(breaker, ...times(3, down));
     await clock.advance('30s');
     calls(breaker, true, down);
+    expect(breaker.state).toBe('open');
     await clock.advance('30s');
     calls(breaker, true);
     expect(breaker.state).toBe('half_open');
@@ -130,7 +133,8 @@ describe('a breaker', () => {
   });
 
   it('does not wait for ever for a probe that never comes back', async () => {
-    const { clock, breaker } = make({ failures: 1, openFor: '10s', successes: 2 });
+    const onChange = vi.fn();
+    const { clock, breaker } = make({ failures: 1, openFor: '10s', successes: 2, onChange });
     calls(breaker, down);
     await clock.advance('10s');
     calls(breaker, true);
@@ -141,6 +145,11 @@ describe('a breaker', () => {
     // What worked so far still counts.
     calls(breaker, true);
     expect(breaker.state).toBe('closed');
+    expect(onChange.mock.calls.map(([state]) => state as string)).toEqual([
+      'open',
+      'half_open',
+      'closed',
+    ]);
   });
 
   it('takes a released call for no word at all while it is closed', () => {
@@ -305,6 +314,7 @@ describe('a saved breaker', () => {
     calls(breaker, down, down);
     expect(breaker.snapshot()).toEqual({ state: 'closed', failures: 2 });
     const again = createBreaker({ clock, failures: 3 }, breaker.snapshot());
+    expect(again).toMatchObject({ state: 'closed', openings: 0 });
     calls(again, down);
     await clock.advance('10s');
     const saved = again.snapshot();

@@ -37,53 +37,39 @@ describe('classify what is no error', () => {
       names: ['TimeoutError'],
     });
   });
+});
 
-  it('passes on what already is a failure', () => {
+describe('classify what was given up on', () => {
+  const decision = (failure: object) => ({ action: 'giveUp', failure });
+
+  it('judges a RetryError by the failure it gave up on', () => {
     const failure = {
       class: 'business',
-      code: 'ECONNRESET',
-      message: 'timeout',
-      names: ['CardDeclined', 'Error'],
-      status: 402,
-      retryAfterMs: 5,
-      notExecuted: true,
-      counted: false,
+      code: 'HTTP_422',
+      status: 422,
+      message: 'no',
+      names: ['A'],
     };
-    expect(classify(failure)).toEqual(failure);
-    expect(classify(failure)).not.toBe(failure);
-    expect(classify({ class: 'unknown', message: 'timeout' })).toEqual({
-      class: 'unknown',
-      message: 'timeout',
+    const error = Object.assign(named('RetryError', 'Gave up'), {
+      code: 'EXHAUSTED',
+      decision: decision(failure),
     });
-    expect(classify(new Error('x', { cause: failure }))).toMatchObject({
-      class: 'business',
-      names: ['Error'],
-    });
+    expect(classify(error)).toMatchObject({ class: 'business', code: 'HTTP_422', status: 422 });
+    expect(classify(new Error('outer', { cause: error })).class).toBe('business');
   });
 
-  it('passes on no field of a failure that is not what it should be', () => {
-    const failure = {
-      class: 'business',
-      code: 5,
-      message: 5,
-      names: [5, 'A'],
-      status: 'x',
-      retryAfterMs: -1,
-      notExecuted: 1,
-      counted: 0,
-    };
-    expect(classify(failure)).toEqual({ class: 'business', names: ['A'] });
-    expect(classify({ class: 'business', names: 'A' })).toEqual({ class: 'business' });
+  it('takes an aborted one for aborted, whatever had failed before', () => {
+    const error = Object.assign(named('RetryError', 'Gave up'), {
+      code: 'ABORTED',
+      decision: decision({ class: 'transient', code: 'ECONNRESET' }),
+    });
+    expect(classify(error)).toMatchObject({ class: 'technical', code: 'ABORT_ERR' });
   });
 
-  it('takes neither an error nor another word for a failure', () => {
-    expect(classify(Object.assign(new Error('timeout'), { class: 'business' })).class).toBe(
+  it('believes no decision without a proper failure', () => {
+    expect(classify({ decision: decision({ class: 'odd' }), message: 'timeout' }).class).toBe(
       'transient',
     );
-    expect(classify({ class: 'first', message: 'timeout', names: ['A'] })).toEqual({
-      class: 'transient',
-      message: 'timeout',
-    });
   });
 });
 
@@ -124,11 +110,11 @@ describe('classify never throws', () => {
     });
   });
 
-  it('on one bad getter, and reads the others', () => {
+  it('on one bad getter, and then knows nothing', () => {
     const error = Object.defineProperty(coded('ECONNRESET'), 'message', { get: hostile });
-    expect(classify(error)).toEqual({ class: 'transient', code: 'ECONNRESET' });
+    expect(classify(error)).toEqual({ class: 'unknown' });
     const noProto = new Proxy(new TypeError('x'), { getPrototypeOf: hostile });
-    expect(classify(noProto)).toEqual({ class: 'technical', message: 'x', names: ['TypeError'] });
+    expect(classify(noProto)).toEqual({ class: 'unknown' });
   });
 
   it('and leaves the stack of an error alone, which is costly to make', () => {

@@ -82,13 +82,6 @@ describe('classify with rules', () => {
     expect(by({ words: ['snooze'], class: 'business' }, 'snooze')).not.toHaveProperty('counted');
   });
 
-  it('asks them of a failure that passes through as well', () => {
-    const failure = { class: 'transient', names: ['CardError'], message: 'declined' };
-    expect(
-      by({ names: ['CardError'], words: ['declined'], class: 'business' }, failure).class,
-    ).toBe('business');
-  });
-
   it('changes neither the error nor the rules', () => {
     const rule = Object.freeze<ClassifyRule>({
       words: Object.freeze(['x']),

@@ -85,12 +85,11 @@ describe('classify, whatever was thrown', () => {
     );
   });
 
-  it('says the same each time, and again of its own answer', () => {
+  it('says the same each time', () => {
     fc.assert(
       fc.property(error, (value) => {
         const failure = classify(value);
         expect(classify(value)).toEqual(failure);
-        expect(classify(failure)).toEqual(failure);
       }),
       { numRuns: 500 },
     );

@@ -1,17 +1,7 @@
 import { findRule, spokenClass } from './classify-text.ts';
 import type { ClassifyRule } from './classify-text.ts';
-import {
-  type Evidence,
-  examine,
-  known,
-  listOf,
-  type Look,
-  maxMembers,
-  messageOf,
-  read,
-} from './evidence.ts';
+import { type Evidence, examine, type Look, messageOf } from './evidence.ts';
 import type { Failure } from './failure.ts';
-import { wholeMs } from './retry-after.ts';
 
 export interface ClassifyOptions {
   /** Asked in order, before anything built in. */
@@ -27,7 +17,7 @@ export interface ClassifyOptions {
 export function classify(error: unknown, options?: ClassifyOptions): Failure {
   const failure = examine(error, options?.nowMs, wordsAndMembers(options?.nowMs));
   const rule =
-    options?.rules && findRule(options.rules, failure, textOf(error, failure.names ?? []));
+    options?.rules && findRule(options.rules, failure, textOf(failure, failure.names ?? []));
   if (rule) {
     failure.class = rule.class;
     if (rule.code) failure.code = rule.code;
@@ -36,13 +26,15 @@ export function classify(error: unknown, options?: ClassifyOptions): Failure {
   return failure;
 }
 
+/** How many members of an AggregateError are looked at, and how deep. */
+const maxMembers = 16;
 const maxNesting = 2;
 
 function wordsAndMembers(nowMs: number | undefined, nesting = 0): Look {
   return (error, names) => {
     const spoken = spokenClass(textOf(error, names));
     if (spoken) return { class: spoken.class };
-    const errors = nesting < maxNesting ? listOf(read(error, 'errors')) : [];
+    const errors = nesting < maxNesting ? membersOf(error) : [];
     const inside = wordsAndMembers(nowMs, nesting + 1);
     const members = errors.slice(0, maxMembers).map((member) => examine(member, nowMs, inside));
     return joined(members, errors.length);
@@ -54,18 +46,25 @@ function joined(members: readonly Failure[], count: number): Evidence | undefine
   for (const best of ['transient', 'unknown', 'technical', 'business']) {
     const member = members.find((each) => each.class === best);
     if (member) {
-      return known({
-        class: member.class,
-        code: member.code,
-        status: member.status,
-        retryAfterMs: wholeMs(Math.max(...members.map((each) => each.retryAfterMs ?? -1))),
-        // Of members past the limit nothing is known.
-        notExecuted:
-          (count <= maxMembers && members.every((each) => each.notExecuted)) || undefined,
-      });
+      const { class: kind, code, status } = member;
+      const whole: Evidence = { class: kind };
+      if (code !== undefined) whole.code = code;
+      if (status !== undefined) whole.status = status;
+      const waitMs = Math.max(...members.map((each) => each.retryAfterMs ?? -1));
+      if (waitMs >= 0) whole.retryAfterMs = waitMs;
+      // Of members past the limit nothing is known.
+      if (count <= maxMembers && members.every((each) => each.notExecuted))
+        whole.notExecuted = true;
+      return whole;
     }
   }
   return undefined;
+}
+
+/** One more than is looked at, so that a longer list can be told. */
+function membersOf(error: unknown): unknown[] {
+  const { errors } = Object(error) as { errors?: unknown };
+  return Array.isArray(errors) ? Array.from(errors.slice(0, maxMembers + 1)) : [];
 }
 
 /** `Error` says nothing, and without it a message that is a bare status stays alone. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decide, type Decision, type Facts } from './decide.ts';
+import { decide, type Decision, type Facts, giveUp } from './decide.ts';
 import type { Failure } from './failure.ts';
 import { definePolicy } from './policy.ts';
 import type { Policy } from './policy-fields.ts';
@@ -164,6 +164,21 @@ describe('the reasons to give up', () => {
   });
 });
 
+describe('giving up', () => {
+  it('carries the wait that was asked for, in whole ms and not too short, if one was', () => {
+    const base = {
+      action: 'giveUp',
+      reason: 'BUDGET',
+      attempt: 2,
+      maxAttempts: 4,
+      failure: transient,
+    };
+    expect(giveUp('BUDGET', 2, 4, transient)).toEqual(base);
+    expect(giveUp('BUDGET', 2, 4, transient, 0)).toEqual(base);
+    expect(giveUp('BUDGET', 2, 4, transient, 0.2)).toEqual({ ...base, retryAfterMs: 1 });
+  });
+});
+
 describe('a deadline', () => {
   const policy = { ...steady, deadline: 1000 };
 
@@ -222,17 +237,41 @@ describe('odd facts', () => {
   });
 
   it('an attempt without end saturates and can still be written down', () => {
+    const decision = asked(steady, { attempt: Infinity });
+    expect(decision).toMatchObject({ attempt: Number.MAX_SAFE_INTEGER, reason: 'EXHAUSTED' });
+    expect(JSON.parse(JSON.stringify(decision))).toEqual(decision);
+  });
+
+  it('a count without end saturates too', () => {
     for (const multiplier of [1, 2]) {
-      const decision = asked(
-        { ...steady, multiplier },
-        { attempt: Infinity, failure: uncountedFailure },
+      const policy = { ...steady, multiplier, maxUncounted: 10 };
+      expect(outcome(policy, { uncounted: Infinity, failure: uncountedFailure })).toBe(
+        'TOO_MANY_UNCOUNTED',
       );
-      expect(decision).toMatchObject({
-        attempt: Number.MAX_SAFE_INTEGER,
-        delayMs: multiplier === 1 ? 100 : 30_000,
-      });
-      expect(JSON.parse(JSON.stringify(decision))).toEqual(decision);
     }
+  });
+
+  it('failures that consumed nothing before do not lengthen the delay of one that counts', () => {
+    expect(outcome(steady, { attempt: 2, uncounted: 3 })).toBe(200);
+  });
+
+  it('an attempt past the limit is exhausted even where it was not counted', () => {
+    const facts = { attempt: 9, failure: uncountedFailure };
+    expect(outcome({ ...steady, maxAttempts: 4 }, facts)).toBe('EXHAUSTED');
+    expect(outcome({ ...steady, maxAttempts: 9 }, facts)).toBe(25_600);
+  });
+
+  it('5xx and 4xx name statuses, in lists and in overrides', () => {
+    const failure = { class: 'unknown', status: 503 } as const;
+    expect(outcome({ ...steady, retryOn: ['5xx'] }, { failure })).toBe(100);
+    expect(outcome({ ...steady, retryOn: ['4xx'] }, { failure })).toBe('PERMANENT');
+    expect(outcome({ ...steady, overrides: { '5xx': { base: 7 } } }, { failure })).toBe(7);
+  });
+
+  it('an override of any holds where nothing else does', () => {
+    const overrides = { any: { base: 7 }, transient: { base: 9 } };
+    expect(outcome({ ...steady, overrides }, { failure: { class: 'unknown' } })).toBe(7);
+    expect(outcome({ ...steady, overrides }, { failure: { class: 'transient' } })).toBe(9);
   });
 
   it('a count that is a text is not glued to the attempt', () => {

@@ -75,63 +75,50 @@ export function decide(policy: Policy | DefinedPolicy, facts: Facts): Decision {
   const attempt = Math.floor(atLeast(facts.attempt, 1));
   const uncounted = Math.floor(atLeast(facts.uncounted, 0));
   const counted = failure.counted !== false && !circuit;
-  const retryAfterMs = Math.ceil(atLeast(failure.retryAfterMs, 0));
+  const askedMs = Math.ceil(atLeast(failure.retryAfterMs, 0));
   const circuitMs = Math.ceil(atLeast(circuit?.waitMs, 0));
-
-  if (facts.aborted) return giveUp('ABORTED', p, attempt, failure, retryAfterMs);
   const leftMs = timeLeft(given, facts);
-  if (leftMs <= 0) return giveUp('DEADLINE', p, attempt, failure, retryAfterMs);
-  if (circuit?.waited) return giveUp('CIRCUIT_OPEN', p, attempt, failure, circuitMs);
-  if (!circuit && !(facts.retryable ?? isRetryable(given, failure))) {
-    return giveUp('PERMANENT', p, attempt, failure, retryAfterMs);
-  }
-  if (counted ? attempt >= p.maxAttempts : uncounted >= p.maxUncounted) {
-    const reason = counted ? 'EXHAUSTED' : 'TOO_MANY_UNCOUNTED';
-    return giveUp(reason, p, attempt, failure, retryAfterMs);
-  }
-  if (retryAfterMs > p.maxRetryAfter) {
-    return giveUp('RETRY_AFTER_TOO_LONG', p, attempt, failure, retryAfterMs);
-  }
+  const { maxAttempts } = p;
+  const no = (reason: GiveUp['reason'], waitMs = askedMs) =>
+    giveUp(reason, attempt, maxAttempts, failure, waitMs);
 
-  // An attempt that consumed nothing keeps its number; the count of those keeps the backoff growing.
+  if (facts.aborted) return no('ABORTED');
+  if (leftMs <= 0) return no('DEADLINE');
+  if (circuit?.waited) return no('CIRCUIT_OPEN', circuitMs);
+  if (!circuit && !(facts.retryable ?? isRetryable(given, failure))) return no('PERMANENT');
+  // Also an attempt that was not counted: its policy may have been lowered while it waited.
+  if (attempt >= maxAttempts + (counted ? 0 : 1)) return no('EXHAUSTED');
+  if (!counted && uncounted >= p.maxUncounted) return no('TOO_MANY_UNCOUNTED');
+  if (askedMs > p.maxRetryAfter) return no('RETRY_AFTER_TOO_LONG');
+
+  // An attempt that consumed nothing keeps its number; the count of those keeps its backoff growing.
   const n = attempt + uncounted;
   const random = clampRandom(facts.random) ?? derivedRandom(facts, n);
-  let delayMs = delayOf(p, n, random, facts.previousMs);
-  let reason: Retry['reason'] = 'BACKOFF';
-  if (circuitMs > 0) {
-    delayMs = circuitMs;
-    reason = 'CIRCUIT_OPEN';
-  }
-  if (retryAfterMs > delayMs) {
+  let delayMs = circuitMs || delayOf(p, counted ? attempt : n, random, facts.previousMs);
+  let reason: Retry['reason'] = circuitMs ? 'CIRCUIT_OPEN' : 'BACKOFF';
+  if (askedMs > delayMs) {
     // Never earlier than asked, and spread, so that a crowd told "60" does not come back as one.
-    delayMs = Math.floor(retryAfterMs + random * 0.1 * retryAfterMs);
+    // A number of its own: the backoff's is small here, or the backoff would be the longer.
+    const spread = clampRandom(facts.random) ?? derivedRandom(facts, -n);
+    delayMs = Math.floor(askedMs + spread * 0.1 * askedMs);
     reason = 'RETRY_AFTER';
   }
-  if (delayMs >= leftMs) {
-    if (circuit) return giveUp('CIRCUIT_OPEN', p, attempt, failure, delayMs);
-    return giveUp('DEADLINE', p, attempt, failure, retryAfterMs);
-  }
-  if (facts.budgetExhausted && !circuit) return giveUp('BUDGET', p, attempt, failure, retryAfterMs);
+  if (delayMs >= leftMs) return circuit ? no('CIRCUIT_OPEN', delayMs) : no('DEADLINE');
+  if (facts.budgetExhausted && !circuit) return no('BUDGET');
   const nextAttempt = counted ? attempt + 1 : attempt;
-  const { maxAttempts } = p;
   return { action: 'retry', reason, delayMs, attempt, nextAttempt, maxAttempts, failure };
 }
 
-function giveUp(
+/** The decision to give up, with the wait that was asked for, if one was. */
+export function giveUp(
   reason: GiveUp['reason'],
-  p: DefinedPolicy,
   attempt: number,
+  maxAttempts: number,
   failure: Failure,
-  retryAfterMs: number,
+  waitMs = 0,
 ): GiveUp {
-  const decision: GiveUp = {
-    action: 'giveUp',
-    reason,
-    attempt,
-    maxAttempts: p.maxAttempts,
-    failure,
-  };
-  if (retryAfterMs > 0) decision.retryAfterMs = retryAfterMs;
+  const decision: GiveUp = { action: 'giveUp', reason, attempt, maxAttempts, failure };
+  if (waitMs > 0) decision.retryAfterMs = Math.ceil(waitMs);
   return decision;
 }
 
@@ -168,7 +155,13 @@ function specificity(words: readonly string[], failure: Failure): number {
 }
 
 function isNamed(failure: Failure, word: string): boolean {
-  return word === failure.code || word === statusOf(failure) || namesOf(failure).includes(word);
+  const status = statusOf(failure);
+  return (
+    word === failure.code ||
+    word === status ||
+    (word.endsWith('xx') && word === `${status?.[0]}xx`) ||
+    namesOf(failure).includes(word)
+  );
 }
 
 function statusOf({ status }: Failure): string | undefined {
@@ -179,9 +172,19 @@ function namesOf({ names }: Failure): readonly string[] {
   return Array.isArray(names) ? (names as string[]) : [];
 }
 
-/** The override that names this failure most specifically: by code, status, error name, then class. */
+/** The override that names this failure most specifically: by code, status, error name, class, then `any`. */
 function overridden(p: DefinedPolicy, failure: Failure): DefinedPolicy {
-  const names = [failure.code, statusOf(failure), ...namesOf(failure), failure.class];
+  const called = namesOf(failure).filter((name) => name !== 'Error');
+  const status = statusOf(failure);
+  const names = [
+    failure.code,
+    status,
+    `${status?.[0]}xx`,
+    ...called,
+    failure.class,
+    'Error',
+    'any',
+  ];
   for (const name of names) {
     const policy = name === undefined ? undefined : p.for(name);
     if (policy) return policy;

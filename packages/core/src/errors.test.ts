@@ -46,11 +46,11 @@ describe('a RetryError', () => {
   it('says why, after how many attempts, and what was asked for', () => {
     const cause = new Error('reset');
     const history = [{ attempt: 1, error: cause, failure: decision.failure }];
-    const error = new RetryError('It failed.', decision, { attempts: 2, history, cause });
+    const error = new RetryError(decision, { attempts: 2, history, cause });
     expect(error).toBeInstanceOf(Error);
     expect(error).toMatchObject({
       name: 'RetryError',
-      message: 'It failed.',
+      message: 'Gave up after 2 attempts (RETRY_AFTER_TOO_LONG).',
       code: 'RETRY_AFTER_TOO_LONG',
       attempts: 2,
       history,
@@ -61,10 +61,18 @@ describe('a RetryError', () => {
     expect('result' in error).toBe(false);
   });
 
+  it('ends in what the last failure said, if it said something', () => {
+    const failure = { ...decision.failure, message: 'socket hang up' };
+    const details = { attempts: 1, history: [], cause: undefined };
+    expect(new RetryError({ ...decision, failure }, details).message).toBe(
+      'Gave up after 1 attempt (RETRY_AFTER_TOO_LONG): socket hang up',
+    );
+  });
+
   it('has a result only if one was refused, and a wait only if one was asked for', () => {
     const { retryAfterMs: _, ...plain } = decision;
     const details = { attempts: 1, history: [], cause: undefined };
-    const error = new RetryError('It failed.', plain, { ...details, result: undefined });
+    const error = new RetryError(plain, { ...details, result: undefined });
     expect('result' in error).toBe(true);
     expect('retryAfterMs' in error).toBe(false);
   });
@@ -72,7 +80,7 @@ describe('a RetryError', () => {
 
 describe('telling errors apart', () => {
   const config = new ConfigError('INVALID_CONFIG', 'x');
-  const retried = new RetryError('x', decision, { attempts: 1, history: [], cause: undefined });
+  const retried = new RetryError(decision, { attempts: 1, history: [], cause: undefined });
 
   it('works by name, so that another copy of the library does no harm', () => {
     const copy = Object.assign(new Error('x'), { name: 'RetryError', history: [] });

@@ -69,7 +69,6 @@ export class RetryError extends Error {
   declare readonly result?: unknown;
 
   constructor(
-    message: string,
     decision: GiveUp,
     details: {
       attempts: number;
@@ -78,7 +77,11 @@ export class RetryError extends Error {
       result?: unknown;
     },
   ) {
-    super(message, { cause: details.cause });
+    const { message } = decision.failure;
+    const times = `${details.attempts} attempt${details.attempts === 1 ? '' : 's'}`;
+    super(`Gave up after ${times} (${decision.reason})${message ? `: ${message}` : '.'}`, {
+      cause: details.cause,
+    });
     this.code = decision.reason;
     this.decision = decision;
     this.attempts = details.attempts;

@@ -1,5 +1,5 @@
-import { failureClasses } from './failure.ts';
-import type { Failure, FailureClass } from './failure.ts';
+import type { RetryError } from './errors.ts';
+import { type Failure, type FailureClass, failureClasses } from './failure.ts';
 import { header, parseNumber, parseRetryAfter, wholeMs } from './retry-after.ts';
 
 /** What is known of a failure so far. */
@@ -8,8 +8,13 @@ export type Evidence = Partial<Failure>;
 /** One more place to look, of an error whose codes and names say nothing. */
 export type Look = (error: unknown, names: readonly string[]) => Evidence | undefined;
 
+/** Anything that was thrown, as the object it may be. */
+interface Thrown {
+  [key: string]: unknown;
+}
+
 const maxCauses = 8;
-export const maxMembers = 16;
+const maxNames = 16;
 const maxMessage = 1024;
 
 const transientCodes =
@@ -19,14 +24,15 @@ const technicalCodes =
 const notExecutedCodes = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/;
 
 // By number, and for each the index of its class in `failureClasses`; OK speaks for none.
-const grpcCodes = (
-  'OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS ' +
-  'PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED ' +
-  'INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED'
-).split(' ');
+const grpcCodes =
+  'OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED'.split(
+    ' ',
+  );
 const grpcClasses = '-2310111010122021';
 
 const mistakes = /^(?:Type|Reference|Range|Syntax|Eval|URI|Assertion)Error$/;
+
+/** What browsers and Node say of a fetch that found no server. */
 const failedFetch =
   /^(?:Failed to fetch|Load failed|NetworkError when attempting to fetch resource\.|fetch failed)(?: \(.*\))?$/;
 
@@ -35,90 +41,106 @@ const failedFetch =
  * where those say nothing. Total: there is nothing it throws on.
  */
 export function examine(error: unknown, nowMs?: number, look?: Look): Failure {
-  const links: unknown[] = [];
-  let own: Evidence | undefined;
-  let found: Evidence = {};
-  for (
-    let link = error;
-    link != null && !found.class && links.length <= maxCauses && !links.includes(link);
-    link = read(link, 'cause')
-  ) {
-    const evidence = strongEvidence(link, nowMs);
-    links.push(link);
-    own ??= evidence;
-    found = { ...evidence, ...found };
+  try {
+    return inspect(error, nowMs, look);
+  } catch {
+    // Getters and proxies can throw: then nothing is known.
+    return { class: 'unknown' };
   }
-  const names = namesOf(error);
-  let weak: Evidence | undefined;
-  for (let i = 0; !found.class && !weak && i < links.length; i++) {
-    const called = i > 0 ? namesOf(links[i]) : names;
-    weak = weakEvidence(links[i], called) ?? look?.(links[i], called);
-  }
+}
+
+function inspect(error: unknown, nowMs: number | undefined, look: Look | undefined): Failure {
+  const failure: Failure = { class: 'unknown' };
   const message = Object(error) === error ? messageOf(error) : String(error);
-  const failure: Failure = {
-    class: 'unknown',
-    ...found,
-    ...weak,
-    ...own,
-    ...(message !== undefined && { message: message.slice(0, maxMessage) }),
-    ...(names.length > 0 && { names }),
-  };
+  if (message !== undefined) failure.message = message.slice(0, maxMessage);
+  const names = namesOf(error);
+  if (names.length > 0) failure.names = names;
+
+  const own: Evidence = {};
+  const below: Evidence = {};
+  let weak: Evidence | undefined;
+  // Codes and statuses anywhere come before names and words anywhere, which are easily wrong.
+  const links = chainOf(error);
+  for (let i = 0; i < links.length && !(own.class ?? below.class); i++) {
+    carried(links[i] as Thrown, i > 0 ? below : own, nowMs);
+  }
+  for (let i = 0; i < links.length && !(own.class ?? below.class ?? weak); i++) {
+    const called = i > 0 ? namesOf(links[i]) : names;
+    weak = named(links[i], called) ?? look?.(links[i], called);
+  }
+  Object.assign(failure, below, weak, own);
   if (failure.status) failure.code ??= `HTTP_${failure.status}`;
   return failure;
 }
 
-function strongEvidence(error: unknown, nowMs: number | undefined): Evidence {
-  const given = givenClass(error);
-  const inner = read(read(error, 'decision'), 'failure');
-  // What gave up inside is judged by what it gave up on, and what was aborted by nothing else.
-  if (givenClass(inner)) {
-    return read(error, 'code') === 'ABORTED'
-      ? { class: 'technical', code: 'ABORT_ERR' }
-      : strongEvidence(inner, nowMs);
+/** The error and its causes. A ring of them ends by its length. */
+function chainOf(error: unknown): unknown[] {
+  const links: unknown[] = [];
+  let link = error;
+  while (link != null && links.length <= maxCauses) {
+    links.push(link);
+    link = (link as Thrown)['cause'];
   }
-  const response = read(error, 'response');
-  const metadata = read(error, 'metadata');
-  const code = codeOf(error, metadata);
-  const status = [
-    read(error, 'status'),
-    read(error, 'statusCode'),
-    read(response, 'status'),
-    read(read(error, '$metadata'), 'httpStatusCode'),
-  ].find(isStatus);
-  const pushback = header(metadata, 'grpc-retry-pushback-ms');
-  const pushbackMs = wholeMs(parseNumber(pushback));
-  // Pushback that is no wait says: do not come back.
-  const refused = pushback && pushbackMs === undefined;
-  return known({
-    class: given ?? (refused ? 'technical' : classOf(code ?? '', status ?? 0)),
-    code,
+  return links;
+}
+
+/** The strong evidence, put there for machines. Of each kind the nearest stays. */
+function carried(error: Thrown, found: Evidence, nowMs: number | undefined): void {
+  const { status, statusCode, response, $metadata, metadata, headers, decision } = error;
+  const inner = (decision as Thrown | undefined)?.['failure'] as Failure | undefined;
+  if (failureClasses.includes(inner?.class as FailureClass)) {
+    return gaveUp(error, inner as Failure, found);
+  }
+  const code = codeOf(error);
+  const httpStatus = [
     status,
-    retryAfterMs:
-      wholeMs(read(error, 'retryAfterMs')) ??
-      pushbackMs ??
-      parseRetryAfter(read(error, 'headers'), nowMs, status) ??
-      parseRetryAfter(read(response, 'headers'), nowMs, status),
-    // Of a failure that was put together from others, its code and status prove nothing.
-    notExecuted:
-      (given
-        ? read(error, 'notExecuted') === true
-        : status === 429 || notExecutedCodes.test(code ?? '')) || undefined,
-    counted: given && read(error, 'counted') === false ? false : undefined,
-  });
+    statusCode,
+    (response as Thrown | undefined)?.['status'],
+    ($metadata as Thrown | undefined)?.['httpStatusCode'],
+  ].find(isStatus);
+  if (code !== undefined || httpStatus !== undefined) {
+    note(found, 'class', classOf(code, httpStatus));
+    note(found, 'code', code);
+    note(found, 'status', httpStatus);
+    if (httpStatus === 429 || notExecutedCodes.test(code ?? '')) found.notExecuted = true;
+  }
+  const pushback = header(metadata, 'grpc-retry-pushback-ms');
+  const waitMs =
+    wholeMs(error['retryAfterMs']) ??
+    wholeMs(parseNumber(pushback)) ??
+    parseRetryAfter(headers, nowMs, httpStatus) ??
+    parseRetryAfter((response as Thrown | undefined)?.['headers'], nowMs, httpStatus);
+  note(found, 'retryAfterMs', waitMs);
+  // Pushback that is no wait says: do not come back.
+  if (pushback && waitMs === undefined) found.class = 'technical';
 }
 
-function codeOf(error: unknown, metadata: unknown): string | undefined {
-  const code = read(error, 'code');
+/** What gave up inside is judged by what it gave up on, unless somebody wanted it to. */
+function gaveUp(error: Thrown, failure: Failure, found: Evidence): void {
+  const { history, attempts, retryAfterMs } = error as Partial<RetryError>;
+  const aborted = error['code'] === 'ABORTED';
+  note(found, 'class', aborted ? 'technical' : failure.class);
+  note(found, 'code', aborted ? 'ABORT_ERR' : failure.code);
+  note(found, 'status', failure.status);
+  note(found, 'retryAfterMs', wholeMs(retryAfterMs));
+  // Its last attempt did not run, perhaps, but did an earlier one?
+  if (history?.every((record) => record.failure.notExecuted)) found.notExecuted = true;
+  if (attempts === 0 && failure.counted === false) found.counted = false;
+}
+
+function codeOf(error: Thrown): string | undefined {
+  const { code, metadata } = error;
+  if (typeof code === 'string') return code;
   // Small numbers are codes of many things: DOMException's, errno's, an application's own.
-  const grpc =
-    typeof read(error, 'details') === 'string' ||
-    Object(metadata) === metadata ||
-    ['ConnectError', 'ClientError'].includes(read(error, 'name') as string);
-  if (typeof code === 'number' && grpc) return grpcCodes[code];
-  return typeof code === 'string' ? code : undefined;
+  const isGrpc =
+    typeof code === 'number' &&
+    (typeof error['details'] === 'string' ||
+      Object(metadata) === metadata ||
+      ['ConnectError', 'ClientError'].includes(error['name'] as string));
+  return isGrpc ? grpcCodes[code] : undefined;
 }
 
-function classOf(code: string, status: number): FailureClass | undefined {
+function classOf(code = '', status = 0): FailureClass | undefined {
   if (transientCodes.test(code)) return 'transient';
   if (technicalCodes.test(code)) return 'technical';
   if (status >= 500 || [408, 425, 429].includes(status)) return 'transient';
@@ -126,7 +148,8 @@ function classOf(code: string, status: number): FailureClass | undefined {
   return failureClasses[Number(grpcClasses[grpcCodes.indexOf(code)])];
 }
 
-function weakEvidence(error: unknown, names: readonly string[]): Evidence | undefined {
+/** The weak evidence: what the error is called. */
+function named(error: unknown, names: readonly string[]): Evidence | undefined {
   if (names.includes('AbortError')) return { class: 'technical', code: 'ABORT_ERR' };
   if (names.includes('TimeoutError')) return { class: 'transient', code: 'TIMEOUT' };
   if (names.includes('TypeError') && failedFetch.test(String(messageOf(error)))) {
@@ -135,62 +158,36 @@ function weakEvidence(error: unknown, names: readonly string[]): Evidence | unde
   return names.some((name) => mistakes.test(name)) ? { class: 'technical' } : undefined;
 }
 
-/** The class of what already is a failure. An error's stack is costly to read, so it comes last. */
-function givenClass(value: unknown): FailureClass | undefined {
-  const given = read(value, 'class');
-  const name = failureClasses.find((each) => each === given);
-  return name && read(value, 'stack') === undefined ? name : undefined;
-}
-
 function isStatus(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 100 && (value as number) < 600;
 }
 
 export function messageOf(error: unknown): string | undefined {
-  const message = typeof error === 'string' ? error : read(error, 'message');
+  const message = typeof error === 'string' ? error : (error as Thrown | undefined)?.['message'];
   return typeof message === 'string' ? message : undefined;
 }
 
-export function namesOf(error: unknown): string[] {
-  if (givenClass(error))
-    return listOf(read(error, 'names')).filter((name) => typeof name === 'string');
+/** The name, then those of the classes, the most specific first. */
+function namesOf(error: unknown): string[] {
   const names: string[] = [];
-  let name = typeof messageOf(error) === 'string' && read(error, 'name');
-  for (let type = error, i = 0; typeof name === 'string' && i < maxMembers; i++) {
+  if (Object(error) !== error || messageOf(error) === undefined) return names;
+  let name = (error as Thrown)['name'];
+  let type: unknown = error;
+  for (let i = 0; typeof name === 'string' && i < maxNames; i++) {
     if (name && name !== 'Object' && !names.includes(name)) names.push(name);
-    const below = type;
-    type = guarded<unknown>(() => Object.getPrototypeOf(below));
-    name = read(read(type, 'constructor'), 'name');
+    type = Object.getPrototypeOf(type);
+    name = (type as Thrown | null)?.constructor?.name;
   }
   // A class that sets no name of its own is called Error first, though that says the least.
   if (names[0] === 'Error') names.push(...names.splice(0, 1));
   return names;
 }
 
-/** One more than is looked at, so that a longer list can be told. */
-export function listOf(value: unknown): unknown[] {
-  return guarded(() => Array.isArray(value) && Array.from(value.slice(0, maxMembers + 1))) || [];
-}
-
-export function read(value: unknown, key: string): unknown {
-  return guarded(() => (value as Record<string, unknown> | null | undefined)?.[key]);
-}
-
-/** Getters, proxies and what else may be thrown can throw themselves. */
-function guarded<T>(look: () => T): T | undefined {
-  try {
-    return look();
-  } catch {
-    return undefined;
-  }
-}
-
-/** What is absent is no key at all. */
-export function known(all: { [K in keyof Failure]?: Failure[K] | undefined }): Evidence {
-  const present: Record<string, unknown> = {};
-  for (const key in all) {
-    const value = all[key as keyof Failure];
-    if (value !== undefined) present[key] = value;
-  }
-  return present;
+/** Of each kind the nearest stays, and what is absent is no key at all. */
+function note<K extends keyof Failure>(
+  found: Evidence,
+  key: K,
+  value: Failure[K] | undefined,
+): void {
+  if (value !== undefined) found[key] ??= value as Evidence[K];
 }

@@ -44,6 +44,17 @@ describe('the nearest word', () => {
     );
   });
 
+  it('is at most two steps away, and fewer than half the letters of a short word', () => {
+    const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 7 });
+    fc.assert(
+      fc.property(word, word, (one, two) => {
+        const near = steps(one, two) < Math.min(3, Math.ceil(one.length / 2));
+        expect(nearest(one, [two])).toBe(near ? two : undefined);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
   it('does not care for case, or for how words are joined', () => {
     fc.assert(
       fc.property(
@@ -62,3 +73,19 @@ describe('the nearest word', () => {
     expect(nearest('maxAttempts'.repeat(100_000), fieldNames)).toBeUndefined();
   });
 });
+
+/** How many slips lead from one word to another, each at another place. */
+function steps(one: string, two: string): number {
+  if (one === '' || two === '') return one.length + two.length;
+  if (one.at(-1) === two.at(-1)) return steps(one.slice(0, -1), two.slice(0, -1));
+  const swapped = one.slice(-2) === two.slice(-2).split('').toReversed().join('');
+  return (
+    1 +
+    Math.min(
+      steps(one.slice(0, -1), two),
+      steps(one, two.slice(0, -1)),
+      steps(one.slice(0, -1), two.slice(0, -1)),
+      swapped ? steps(one.slice(0, -2), two.slice(0, -2)) : Infinity,
+    )
+  );
+}

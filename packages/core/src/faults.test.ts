@@ -73,6 +73,8 @@ describe('the nearest word', () => {
   it('of a short word must differ by one letter at most', () => {
     expect(nearest('cup', ['cap'])).toBe('cap');
     expect(nearest('cut', ['cap'])).toBeUndefined();
+    expect(nearest('bsae', ['base'])).toBe('base');
+    expect(nearest('pca', ['cap'])).toBeUndefined();
   });
 });
 
@@ -86,9 +88,9 @@ describe('the sentence of a fault', () => {
       "'5 s' is not a duration. Write ms as a number, or a text such as '250ms', '2s', '5m', '1h', '1d', up to 100 years.",
     ],
     [
-      { kind: 'duration', min: 10 },
+      { kind: 'duration', min: 1 },
       0.5,
-      "0.5 is not a duration. Write ms as a number, or a text such as '250ms', '2s', '5m', '1h', '1d', up to 100 years and at least 10 ms.",
+      "0.5 is not a duration. Write ms as a number, or a text such as '250ms', '2s', '5m', '1h', '1d', up to 100 years and at least 1 ms.",
     ],
     [{ kind: 'durations', max: 10 }, '5s', "'5s' is not a list of 1 to 10 durations."],
     [{ kind: 'durations', max: 10 }, [], 'a list of 0 is not a list of 1 to 10 durations.'],
@@ -158,6 +160,9 @@ describe('the sentence of a fault', () => {
   it('cuts a long value short', () => {
     const sentence = explainFault({ kind: 'boolean', default: true }, 'x'.repeat(10_000));
     expect(sentence).toBe(`'${'x'.repeat(56)}... is not true or false.`);
+    const fits = `'${'x'.repeat(58)}'`;
+    expect(explainFault({ kind: 'boolean', default: true }, 'x'.repeat(58))).toContain(fits);
+    expect(explainFault({ kind: 'boolean', default: true }, 'x'.repeat(59))).toContain('x...');
   });
 });
 

@@ -78,10 +78,13 @@ const aliases: Record<string, string> = {
   randomize: 'jitter',
   timeout: 'attemptTimeout',
   maxretrytime: 'deadline',
+  all: 'any',
 };
 
 function didYouMean(near: string | undefined): string {
-  return near === undefined ? '' : ` Did you mean '${near}'?`;
+  if (near === undefined) return '';
+  const note = near === 'maxAttempts' ? ' It counts the first execution too.' : '';
+  return ` Did you mean '${near}'?${note}`;
 }
 
 function show(value: unknown): string {
@@ -106,8 +109,7 @@ function editDistance(a: string, b: string): number {
     for (let j = 1; j <= b.length; j++) {
       const same = a[i - 1] === b[j - 1] ? 0 : 1;
       let cost = Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + same);
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
-        cost = Math.min(cost, before[j - 2]! + 1);
+      if (a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) cost = Math.min(cost, before[j - 2]! + 1);
       row.push(cost);
     }
     [before, last] = [last, row];

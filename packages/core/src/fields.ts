@@ -134,6 +134,9 @@ function isList(value: unknown, min: number, max: number): value is unknown[] {
 /** Codes and error names are the user's own: only a slip in one of the known words can be noticed. */
 export function isName(name: unknown, known: readonly string[]): name is string {
   if (typeof name !== 'string' || name === '' || name.length > 200) return false;
-  const near = name === name.toLowerCase() ? nearest(name, known) : undefined;
+  const lower = name.toLowerCase();
+  // In capitals UNKNOWN is a gRPC code; the other words are ours in any case.
+  if (name !== lower) return lower === 'unknown' || !known.includes(lower);
+  const near = nearest(name, known);
   return near === undefined || near === name;
 }

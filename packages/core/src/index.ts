@@ -7,8 +7,33 @@ export {
   createBreaker,
 } from './breaker.ts';
 export { type Budget, type BudgetOptions, createBudget, grpcBudget } from './budget.ts';
-export { classify } from './classify.ts';
+export { classify, type ClassifyOptions } from './classify.ts';
+export { classifyText, type ClassifyRule, type TextMatch } from './classify-text.ts';
 export type { Clock, Random } from './clock.ts';
+export {
+  type CriterionError,
+  type CriterionPorts,
+  isRetryDelayElapsed,
+  type RetryDelayInput,
+  type RetryDelayReason,
+  type RetryDelayResult,
+} from './criteria.ts';
+export {
+  type CriterionChoice,
+  type CriterionConfig,
+  type CriterionProfile,
+  type CriterionSettings,
+  criterionConfig,
+} from './criteria-config.ts';
+export {
+  hasRetriesAvailable,
+  isMaxRetriesExceeded,
+  type MaxRetriesInput,
+  type RetryLimitError,
+  type RetryLimitInput,
+  type RetryLimitReason,
+  type RetryLimitResult,
+} from './criteria-limits.ts';
 export { type Decision, decide, type Facts, type GiveUp, type Retry } from './decide.ts';
 export type { Duration } from './duration.ts';
 export {
@@ -25,5 +50,9 @@ export type { Failure, FailureClass } from './failure.ts';
 export { type DefinedPolicy, definePolicy, parsePolicy } from './policy.ts';
 export type { FailureName, Policy, PolicyOverride } from './policy-fields.ts';
 export { presets } from './presets.ts';
+export { parseRetryAfter } from './retry-after.ts';
 export { retrier, type Retrier, retry, retryable } from './retry.ts';
 export type { Attempt, Listener, Listeners, Outcome, RetryEvent, Runtime } from './runtime.ts';
+export { simulate, type Simulation } from './simulate.ts';
+export type { AttemptOutcome, LoadBucket, Percentiles } from './simulate-measures.ts';
+export type { DefinedWorld, World } from './simulate-world.ts';

@@ -48,7 +48,7 @@ describe('a faulty policy', () => {
     const define = () => definePolicy({ maxAttempt: 3, base: 'soon' } as unknown as Policy);
     expect(define).toThrow(ConfigError);
     expect(define).toThrow(
-      "The policy has faults:\n  maxAttempt: there is no such field. Did you mean 'maxAttempts'?\n  base: 'soon' is not a duration.",
+      "The policy has faults:\n  maxAttempt: there is no such field. Did you mean 'maxAttempts'? It counts the first execution too.\n  base: 'soon' is not a duration.",
     );
   });
 

@@ -2,6 +2,9 @@ import type { Duration } from './duration.ts';
 import { type FailureClass, failureClasses } from './failure.ts';
 import type { Field } from './fields.ts';
 
+/** The words of our own among the names of failures. */
+const failureWords = [...failureClasses, 'any'];
+
 /**
  * The one source of what a policy is: its types, its validation, its JSON Schema and its reference page all
  * come from this table. The comments are the descriptions that the schema and the page show.
@@ -41,10 +44,10 @@ export const policyFields = {
   deadline: { kind: 'duration', min: 1 },
   /** A server that asks for a longer wait than this is not waited for. */
   maxRetryAfter: { kind: 'duration', min: 0, default: 60_000 },
-  /** What is retried: failure classes, codes, HTTP statuses, error names, or `any`. */
-  retryOn: { kind: 'names', known: failureClasses, default: ['transient', 'unknown'] },
+  /** What is retried: failure classes, codes, HTTP statuses, error names, `5xx`, or `any`. */
+  retryOn: { kind: 'names', known: failureWords, default: ['transient', 'unknown'] },
   /** What is not retried. The more specific word wins; named alike in both lists, it is retried. */
-  neverOn: { kind: 'names', known: failureClasses, default: [] },
+  neverOn: { kind: 'names', known: failureWords, default: [] },
   /** How many failures that consume no attempt (breaker open, snooze) are allowed. */
   maxUncounted: { kind: 'integer', min: 0, max: 1_000_000, default: 10 },
   /** False: retry only what surely was not executed (connection refused, name not found, 429). */

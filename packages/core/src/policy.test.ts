@@ -251,12 +251,20 @@ describe('overrides', () => {
     expect(capped.for('429')?.cap).toBe(120_000);
   });
 
+  it('are not cut by a cap that they did not write, also not by that of a preset', () => {
+    const policy = definePolicy({ cap: '1m', overrides: { 429: { schedule: ['1m', '1h'] } } });
+    expect(policy.for('429')?.cap).toBe(3_600_000);
+    expect(definePolicy(JSON.parse(JSON.stringify(policy)) as Policy).for('429')?.cap).toBe(
+      3_600_000,
+    );
+  });
+
   it('leave a schedule behind by naming another strategy', () => {
     const { strategy, schedule, cap } = definePolicy({
       schedule: ['1m'],
       overrides: { a: { strategy: 'fixed' } },
     }).for('a') as DefinedPolicy;
-    expect([strategy, schedule, cap]).toEqual(['fixed', undefined, 30_000]);
+    expect([strategy, schedule, cap]).toEqual(['fixed', undefined, 60_000]);
   });
 
   it('may have the schedule of the policy with another number of attempts', () => {

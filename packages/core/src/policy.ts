@@ -47,7 +47,7 @@ export class DefinedPolicy {
     Object.freeze(this);
   }
 
-  /** Equal for policies that behave alike, however they were written. Defaults do not count. */
+  /** Equal for equal policies, however they were written: defaults left out, durations in any unit. */
   get fingerprint(): string {
     return (this.#fingerprint ??= hash64(JSON.stringify(this, leaveOutDefaults)));
   }
@@ -95,7 +95,7 @@ function normalise(data: unknown, faults: Fault[]): DefinedPolicy {
     const path = `overrides.${name}`;
     if (!isName(name, known)) fault(faults, path, 'INVALID_VALUE', { kind: 'name', known }, name);
     const override = readFields(overrides[name], policyFields, overrideFields, path, faults);
-    const policy = new DefinedPolicy(complete(overlay(written, override), path, faults));
+    const policy = new DefinedPolicy(complete(overlay(values, override), path, faults));
     overridden.set(name, policy);
     changes.push([name, changesFrom(values, policy)]);
   }
@@ -128,18 +128,28 @@ function complete(written: Values, path: string, faults: Fault[]): Values {
   }
   // A cap that was not written must not cut a longer base or schedule that was.
   if (written['cap'] === undefined) {
-    const longest = schedule ? Math.max(...schedule) : (values['base'] as number);
-    values['cap'] = Math.max(values['cap'] as number, longest);
+    values['cap'] = Math.max(values['cap'] as number, longest(values));
   }
   return values;
 }
 
-/** An override that changes the strategy leaves the schedule behind, and the other way round. */
-function overlay(written: Values, override: Values): Values {
-  const values: Values = { ...written, ...override };
+/**
+ * An override that changes the strategy leaves the schedule behind, and the other way round. One that writes longer
+ * delays but no cap is not cut by the policy's.
+ */
+function overlay(policy: Values, override: Values): Values {
+  const values: Values = { ...policy, ...override };
   if (override['schedule']) values['strategy'] = override['strategy'];
   else if (override['strategy'] && override['strategy'] !== 'schedule') delete values['schedule'];
+  if (override['cap'] === undefined) {
+    values['cap'] = Math.max(policy['cap'] as number, longest(override));
+  }
   return values;
+}
+
+/** The longest delay that was written. */
+function longest({ schedule, base }: Values): number {
+  return schedule ? Math.max(...(schedule as number[])) : ((base as number | undefined) ?? 0);
 }
 
 function changesFrom(values: Values, policy: DefinedPolicy): PolicyOverride {

@@ -57,6 +57,7 @@ describe('the presets, row by row', () => {
       'notification.low',
       'criterion',
       'fallback',
+      'category',
       'categories',
     ]);
   });

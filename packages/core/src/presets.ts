@@ -83,5 +83,7 @@ export const presets = /* @__PURE__ */ (() =>
       jitterRatio: 0.1,
       hardCap: true,
     }),
+    /** What an unknown category gets. */
+    category: tries(3, 1, 30),
     categories,
   }))();

@@ -45,7 +45,7 @@ describe('an abort before the start', () => {
     await expect(retry(fn, steady, { signal })).rejects.toMatchObject({
       name: 'RetryError',
       code: 'ABORTED',
-      message: 'The caller aborted at attempt 1 of 4.',
+      message: 'Gave up after 0 attempts (ABORTED).',
       cause: reason,
       attempts: 0,
       history: [],
@@ -100,13 +100,15 @@ describe('an abort during an attempt', () => {
     const work = new Promise((resolve) => {
       finish = resolve;
     });
-    const call = retry(() => work, steady, { signal: controller.signal });
+    const retryIf = vi.fn(() => undefined);
+    const call = retry(() => work, steady, { signal: controller.signal, retryIf });
     controller.abort();
     await expect(call).rejects.toMatchObject({ code: 'ABORTED' });
     const dispose = vi.fn();
     finish({ [Symbol.dispose]: dispose });
     await now(call);
     expect(dispose).toHaveBeenCalledTimes(1);
+    expect(retryIf).not.toHaveBeenCalled();
   });
 
   it('takes no notice of an error that comes too late', async () => {
@@ -117,11 +119,14 @@ describe('an abort during an attempt', () => {
         signal.addEventListener('abort', () => reject(signal.reason as Error));
       });
     const on = ({ type }: RetryEvent) => events.push(type);
-    const call = retry(fn, steady, { signal: controller.signal, on });
+    const [classify, retryIf] = [vi.fn(), vi.fn()];
+    const call = retry(fn, steady, { signal: controller.signal, on, classify, retryIf });
     controller.abort();
     await expect(call).rejects.toMatchObject({ code: 'ABORTED', attempts: 1 });
     await now(call);
     expect(events).toEqual(['attempt', 'giveUp']);
+    expect(classify).not.toHaveBeenCalled();
+    expect(retryIf).not.toHaveBeenCalled();
   });
 
   it('counts although a thenable answers to it on the spot', async () => {
@@ -178,6 +183,7 @@ describe('an abort during a wait', () => {
       code: 'ABORTED',
       attempts: 1,
       history: [{ attempt: 1, delayMs: 1000 }],
+      decision: { failure: { code: 'ECONNRESET' } },
     });
     expect(clock.pending).toBe(0);
     expect(listening.size).toBe(0);
@@ -236,15 +242,15 @@ describe('an abort after the end', () => {
   });
 
   it('changes nothing either where a made-up signal goes on calling', async () => {
-    const heard: EventListenerObject[] = [];
+    const heard: EventListener[] = [];
     const signal = {
       aborted: false,
-      addEventListener: (_type: string, listener: EventListenerObject) => heard.push(listener),
+      addEventListener: (_type: string, listener: EventListener) => heard.push(listener),
       removeEventListener() {},
     } as unknown as AbortSignal;
     const events: string[] = [];
     await retry(() => 1, steady, { signal, on: ({ type }) => events.push(type) });
-    heard[0]?.handleEvent(new Event('abort'));
+    heard[0]?.(new Event('abort'));
     expect(events).toEqual(['attempt', 'success']);
   });
 

@@ -46,11 +46,12 @@ export function wholeMs(ms: unknown): number | undefined {
 
 /** A number without sign or exponent, else NaN. */
 export function parseNumber(text: string): number {
-  return /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  return text && /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
 }
 
 /** One header of a Headers, a Map, gRPC metadata or a plain object; '' when there is none. */
 export function header(headers: unknown, name: string): string {
+  if (!headers) return '';
   try {
     const source = Object(headers) as { get?: (name: string) => unknown };
     const value =

@@ -55,6 +55,30 @@ describe('events', () => {
     expect(new Set(events.map(({ seed }) => seed)).size).toBe(1);
   });
 
+  it('hold all the facts of a decision, and only those', async () => {
+    const clock = virtualClock();
+    await clock.advance('1h');
+    const waits: RetryEvent[] = [];
+    const on: Listeners = { wait: (event) => waits.push(event) };
+    const calls = [
+      retry(worksAt(3), steady, { clock, on, key: 'k' }),
+      retry(worksAt(3), { ...steady, deadline: '1s' }, { clock, on, random: () => 0.25, key: 'k' }),
+    ];
+    await Promise.all([...calls, clock.run()]);
+    const failure = { class: 'transient', code: 'ECONNRESET', message: 'reset', names: ['Error'] };
+    const { seed } = waits[0] as RetryEvent;
+    const about = { failure, seed, key: 'k' };
+    const limited = { ...about, random: 0.25 };
+    expect(waits.map((event) => (event as { facts: unknown }).facts)).toEqual([
+      { ...about, attempt: 1 },
+      { ...limited, attempt: 1, elapsedMs: 0, remainingMs: 1000 },
+      { ...about, attempt: 2, previousMs: 100 },
+      { ...limited, attempt: 2, previousMs: 100, elapsedMs: 100, remainingMs: 900 },
+    ]);
+    expect(Number.isSafeInteger(seed)).toBe(true);
+    expect(seed).toBeGreaterThan(1000);
+  });
+
   it('tell why the work was given up, with the error that is thrown', async () => {
     const { events, settled } = await eventsOf(worksAt(9), { ...steady, maxAttempts: 2 });
     expect(events.map(({ type }) => type)).toEqual(['attempt', 'wait', 'attempt', 'giveUp']);
@@ -154,6 +178,10 @@ describe('a listener', () => {
     const on = vi.fn(() => Promise.resolve());
     await retry(() => 1, steady, { on });
     expect(on).toHaveBeenCalledTimes(2);
+    await retry(() => 1, steady, { on: {} });
+    await expect(retry(worksAt(9), { maxAttempts: 2, base: 0 }, { on: {} })).rejects.toThrow(
+      'reset',
+    );
     expect(report).not.toHaveBeenCalled();
   });
 });

@@ -82,6 +82,15 @@ describe('a call inside an attempt, handed its parent', () => {
     expect(clock.monotonic()).toBeGreaterThanOrEqual(7000);
   });
 
+  it('asks for no wait where none was asked for', async () => {
+    const error = await outcome(
+      (parent) => retry(() => 'no', steady, { parent, retryIf: () => true }),
+      steady,
+    );
+    expect(error.cause).toMatchObject({ code: 'EXHAUSTED', result: 'no' });
+    expect(error.cause).not.toHaveProperty('retryAfterMs');
+  });
+
   it('gives its result to the parent', async () => {
     const works = (parent: Attempt) =>
       retry(() => (parent.attempt < 3 ? Promise.reject(reset()) : 'third'), steady, { parent });
@@ -100,21 +109,56 @@ describe('a call inside an attempt, handed its parent', () => {
     expect(error.cause).toMatchObject({ code: 'EXHAUSTED', attempts: 3 });
   });
 
-  it('does not wait for a breaker either, and says how long that would be', async () => {
+  it('does not wait for a breaker either: the parent does, once, and it costs no attempt', async () => {
     const clock = virtualClock();
     const breaker = createBreaker(
       { clock },
       { state: 'open', failures: 5, openUntilMs: clock.now() + 7000 },
     );
     const fn = vi.fn(() => 'through');
-    const result = await outcome(
-      (parent) => retry(fn, steady, { parent, clock, breaker }),
-      steady,
-      clock,
-    );
-    expect(result).toBe('through');
+    const outer = vi.fn((parent: Attempt) => retry(fn, steady, { parent, clock, breaker }));
+    expect(await outcome(outer, steady, clock)).toBe('through');
+    expect(outer.mock.calls.map(([{ attempt }]) => attempt)).toEqual([1, 1]);
     expect(fn).toHaveBeenCalledTimes(1);
     expect(clock.monotonic()).toBeGreaterThanOrEqual(7000);
+    expect(clock.monotonic()).toBeLessThanOrEqual(7700);
+  });
+});
+
+describe('a call that gave up inside another, without a parent', () => {
+  const once = { ...steady, idempotent: false } as const;
+
+  it('is not repeated by work that must not run twice, though it ended at a breaker', async () => {
+    const clock = virtualClock();
+    const breaker = createBreaker({ clock, failures: 1 });
+    const fn = vi.fn(() => Promise.reject(reset()));
+    const inner = () => retry(fn, { ...steady, deadline: '1s' }, { clock, breaker });
+    expect(await outcome(inner, once, clock)).toMatchObject({ code: 'CIRCUIT_OPEN', attempts: 1 });
+    expect(fn).toHaveBeenCalledTimes(1);
+  });
+
+  it('is not repeated by such work either if only its last attempt surely did not run', async () => {
+    const clock = virtualClock();
+    const errors = [reset(), Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })];
+    const fn = vi.fn(({ attempt }: Attempt) => Promise.reject(errors[attempt - 1] as Error));
+    const inner = () => retry(fn, { ...steady, maxAttempts: 2 }, { clock });
+    expect(await outcome(inner, once, clock)).toMatchObject({ code: 'EXHAUSTED', attempts: 2 });
+    expect(fn).toHaveBeenCalledTimes(2);
+  });
+
+  it('is repeated by such work if none of its attempts ran', async () => {
+    const clock = virtualClock();
+    const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+    const fn = vi.fn(() => Promise.reject(refused));
+    const inner = () => retry(fn, { ...steady, maxAttempts: 2 }, { clock });
+    expect(await outcome(inner, once, clock)).toMatchObject({ code: 'EXHAUSTED', attempts: 3 });
+    expect(fn).toHaveBeenCalledTimes(6);
+  });
+
+  it('is not repeated when it was aborted', async () => {
+    const fn = vi.fn(() => retry(() => 1, {}, { signal: AbortSignal.abort() }));
+    expect(await outcome(fn, steady)).toMatchObject({ code: 'ABORTED' });
+    expect(fn).toHaveBeenCalledTimes(1);
   });
 });
 
@@ -122,7 +166,7 @@ describe('the limits of a parent', () => {
   it('hold for the call inside: its time', async () => {
     const clock = virtualClock();
     const left: number[] = [];
-    await outcome(
+    const error = await outcome(
       (parent) =>
         retry(
           ({ remainingMs }) => {
@@ -137,6 +181,8 @@ describe('the limits of a parent', () => {
     );
     // At 0 and at 100; the third would start at 300.
     expect(left).toEqual([250, 150]);
+    expect(error.cause).toMatchObject({ code: 'DEADLINE', attempts: 2 });
+    expect(clock.monotonic()).toBe(100);
   });
 
   it('hold for the call inside: its own deadline where that is shorter', async () => {
@@ -169,6 +215,7 @@ describe('the limits of a parent', () => {
         attempts: 0,
         history: [],
         cause: undefined,
+        decision: { failure: { code: 'TIMEOUT', notExecuted: true } },
       });
     }
     expect(fn).not.toHaveBeenCalled();

@@ -77,6 +77,11 @@ describe('delays', () => {
     ]);
   });
 
+  it('of the decorrelated jitter build on the delay before', async () => {
+    const policy = { base: 100, maxAttempts: 5, jitter: 'decorrelated' } as const;
+    expect(await delaysOf(policy, { random: () => 0.5 })).toEqual([200, 350, 575, 912]);
+  });
+
   it('repeat for the same key, and differ for another', async () => {
     const policy = { base: '1m', maxAttempts: 6 } as const;
     const first = await delaysOf(policy, { key: 'a' });
@@ -116,6 +121,15 @@ describe('delays', () => {
     const call = retry(fn, { base: 0, maxAttempts: 1e9 }, { signal: controller.signal });
     await expect(call).rejects.toMatchObject({ code: 'ABORTED' });
     expect(fn.mock.calls.length).toBeGreaterThan(1);
+  });
+
+  it('are the only timers of a call without limits', async () => {
+    const clock = virtualClock();
+    const setTimer = vi.spyOn(clock, 'setTimer');
+    const call = retry(flaky(1), steady, { clock, on: () => {} });
+    await clock.run();
+    await call;
+    expect(setTimer.mock.calls.map(([, ms]) => ms)).toEqual([100]);
   });
 
   it('of nothing use no timer for a few attempts', async () => {

@@ -39,7 +39,7 @@ describe('a verdict on a result', () => {
     const error = await outcome(({ attempt }) => `try ${attempt}`, { retryIf: () => true });
     expect(error).toMatchObject({
       code: 'EXHAUSTED',
-      message: 'Attempt 4 of 4 failed (RESULT, unknown); gave up because no attempts are left.',
+      message: 'Gave up after 4 attempts (EXHAUSTED).',
       attempts: 4,
       result: 'try 4',
       cause: undefined,

@@ -35,6 +35,11 @@ const worlds = fc.record({
   policy: policies,
   executions: fc.array(executions, { minLength: 12, maxLength: 12 }),
   abortAt: fc.option(ms(2000), { nil: undefined }),
+  /** Between two steps of the call: so many microtasks after an execution began. */
+  abortSoon: fc.option(
+    fc.record({ execution: fc.nat({ max: 2 }), microtasks: fc.nat({ max: 15 }) }),
+    { nil: undefined },
+  ),
   budget: fc.option(fc.integer({ min: 1, max: 6 }), { nil: undefined }),
   breaker: fc.option(
     fc.record({
@@ -57,10 +62,13 @@ const errors: Record<string, object> = {
 /** Plays one call to its end on the virtual clock, and writes down all that can be seen of it. */
 async function play(world: World) {
   const clock = virtualClock();
+  // Any moment but zero, which hides mistakes.
+  await clock.advance(12_345);
+  const sinceMs = () => clock.monotonic() - 12_345;
   const controller = new AbortController();
   const { signal } = controller;
   const events: { event: RetryEvent; atMs: number }[] = [];
-  const starts: { attempt: Attempt; atMs: number }[] = [];
+  const starts: { attempt: Attempt; atMs: number; aborted: boolean }[] = [];
   const results: { disposed: number }[] = [];
   let [timers, listeners, running, mostRunning] = [0, 0, 0, 0];
 
@@ -91,9 +99,17 @@ async function play(world: World) {
     };
   }
 
+  async function abortSoon(microtasks: number): Promise<void> {
+    for (let i = 0; i < microtasks; i++) await Promise.resolve();
+    controller.abort();
+  }
+
   function work(attempt: Attempt): unknown {
     const { takesMs, ends } = world.executions[starts.length % 12] as World['executions'][number];
-    starts.push({ attempt, atMs: clock.monotonic() });
+    const { execution, microtasks = 0 } = world.abortSoon ?? {};
+    const isTheOne = execution === starts.length;
+    starts.push({ attempt, atMs: sinceMs(), aborted: signal.aborted });
+    if (isTheOne) void abortSoon(microtasks);
     const end = () => {
       if (ends in errors) throw Object.assign(new Error(ends), errors[ends]);
       const result = { ends, disposed: 0, [Symbol.dispose]: () => void (result.disposed += 1) };
@@ -120,7 +136,7 @@ async function play(world: World) {
   const call = retry(work as (attempt: Attempt) => Promise<{ ends: string }>, world.policy, {
     clock: watched,
     signal,
-    on: (event) => events.push({ event, atMs: clock.monotonic() }),
+    on: (event) => events.push({ event, atMs: sinceMs() }),
     classify: (error) =>
       (error as Error).message === 'uncounted' ? { counted: false } : undefined,
     retryIf: ({ result }) => (result?.ends === 'refused' ? true : undefined),
@@ -131,7 +147,7 @@ async function play(world: World) {
   let settledAtMs: number | undefined;
   let left: { timers: number; listeners: number } | undefined;
   const note = (settled: { result: unknown } | { error: unknown }) => {
-    settledAtMs = clock.monotonic();
+    settledAtMs = sinceMs();
     left = { timers, listeners };
     return settled;
   };
@@ -184,7 +200,8 @@ describe('whatever happens, a call', () => {
   it('starts nothing after an abort, after the deadline, or after it settled', () =>
     check(({ starts, settledAtMs }, { policy, abortAt = Infinity }) => {
       const { deadline = Infinity } = policy;
-      for (const { atMs } of starts) {
+      for (const { atMs, aborted } of starts) {
+        expect(aborted).toBe(false);
         expect(atMs).toBeLessThan(deadline);
         expect(atMs).toBeLessThanOrEqual(abortAt);
         expect(atMs).toBeLessThanOrEqual(settledAtMs);

@@ -135,9 +135,7 @@ describe.each([
     expect(error).toBeInstanceOf(RetryError);
     expect(isRetryError(error)).toBe(true);
     expect(error.code).toBe('EXHAUSTED');
-    expect(error.message).toBe(
-      'Attempt 3 of 3 failed (ECONNRESET, transient); gave up because no attempts are left. Last error: reset',
-    );
+    expect(error.message).toBe('Gave up after 3 attempts (EXHAUSTED): reset');
     expect(error.cause).toBe(thrown[2]);
     expect(error.attempts).toBe(3);
     expect(error.history).toMatchObject([

@@ -2,7 +2,7 @@ import { AttemptContext } from './attempt.ts';
 import { ConfigError } from './errors.ts';
 import { type DefinedPolicy, definePolicy } from './policy.ts';
 import type { Policy } from './policy-fields.ts';
-import { Run } from './run.ts';
+import { run } from './run.ts';
 import type { Attempt, Runtime } from './runtime.ts';
 
 /**
@@ -60,7 +60,7 @@ function start<T>(
 ): Promise<Awaited<T>> {
   assertFunction(fn);
   if (policy.attemptTimeout !== undefined || policy.deadline !== undefined || isWatched(runtime)) {
-    return new Run(fn, policy, runtime).begin();
+    return run(fn, policy, runtime);
   }
   // The fast path: nothing to watch, so a first attempt that works costs one small object and one `then`.
   const context = new AttemptContext(1, policy.maxAttempts, runtime);
@@ -68,11 +68,11 @@ function start<T>(
   try {
     result = fn(context);
   } catch (error) {
-    return new Run(fn, policy, runtime).resume(context, error);
+    return run(fn, policy, runtime, { context, error });
   }
   return (result instanceof Promise ? result : Promise.resolve(result)).then(
     undefined,
-    (error: unknown) => new Run(fn, policy, runtime).resume(context, error),
+    (error: unknown) => run(fn, policy, runtime, { context, error }),
   ) as Promise<Awaited<T>>;
 }
 
