@@ -12,7 +12,7 @@ interface Answer {
 
 export const onResult: Experiments = {
   Redrive: () =>
-    refuse((job) => retry(job, { base: 10 }, { retryIf: ({ result }) => isRefused(result) })),
+    refuse((job) => retry(job, { base: 10 }, { retryIf: { result: isRefused } })),
   'p-retry': () => refuse(plain['p-retry']),
   cockatiel: () =>
     refuse((job) =>
@@ -126,7 +126,7 @@ async function isDefect(bug: () => Error): Promise<boolean> {
 export const bodies: Experiments = {
   Redrive: () =>
     discard((server) =>
-      retry(() => server(), { base: 10 }, { retryIf: ({ result }) => result && !result.ok }),
+      retry(() => server(), { base: 10 }, { retryIf: { result: ({ ok }) => !ok } }),
     ),
   'p-retry': () => discard((server) => plain['p-retry'](() => server())),
   cockatiel: () =>

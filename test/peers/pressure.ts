@@ -105,7 +105,7 @@ export const retryAfter: Experiments = {
   Redrive: () =>
     told({
       fetching: (server) =>
-        retry(server, { base: 10 }, { retryIf: ({ result }) => result && !result.ok }),
+        retry(server, { base: 10 }, { retryIf: { result: ({ ok }) => !ok } }),
       throwing: (job) => retry(job, { base: 10 }),
     }),
   'p-retry': () => told(throwingOnly((job) => plain['p-retry'](job, { waitMs: 10 }))),

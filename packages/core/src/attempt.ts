@@ -2,11 +2,18 @@ import type { Attempt, Runtime } from './runtime.ts';
 import { systemClock, systemRandom } from './system.ts';
 
 let seed: number | undefined;
+let keyPrefix: string | undefined;
 let calls = 0;
 
 /** The seed of in-process calls: random once per process, so that a thousand pods do not move in step. */
 export function processSeed(): number {
   return (seed ??= Math.floor(systemRandom() * Number.MAX_SAFE_INTEGER));
+}
+
+/** Unlike any other in this process, and hardly like one in another. */
+function freshKey(): string {
+  keyPrefix ??= `${processSeed().toString(36)}-`;
+  return keyPrefix + ++calls;
 }
 
 /** The function's view of one attempt. What costs something is made when it is touched. */
@@ -15,11 +22,11 @@ export class AttemptContext implements Attempt {
   readonly maxAttempts: number;
   /** When it must be over, by the monotonic clock. */
   endsAt = Infinity;
-  readonly #runtime: Runtime<never> | undefined;
-  #first: AttemptContext | undefined;
-  #key: string | undefined;
-  #controller: AbortController | undefined;
-  #abort: { reason: unknown } | undefined;
+  private readonly _runtime: Runtime<never> | undefined;
+  private _first: AttemptContext | undefined;
+  private _key: string | undefined;
+  private _controller: AbortController | undefined;
+  private _abort: { reason: unknown } | undefined;
 
   /** `first` is the first attempt of the same call: all attempts share its key. */
   constructor(
@@ -30,31 +37,30 @@ export class AttemptContext implements Attempt {
   ) {
     this.attempt = attempt;
     this.maxAttempts = maxAttempts;
-    this.#runtime = runtime;
-    this.#first = first;
+    this._runtime = runtime;
+    this._first = first;
   }
 
   get idempotencyKey(): string {
-    if (this.#first) return this.#first.idempotencyKey;
-    return (this.#key ??=
-      this.#runtime?.key ?? `${processSeed().toString(36)}-${(++calls).toString(36)}`);
+    if (this._first) return this._first.idempotencyKey;
+    return (this._key ??= this._runtime?.key ?? freshKey());
   }
 
   get remainingMs(): number {
     if (this.endsAt === Infinity) return Infinity;
-    return Math.max(0, this.endsAt - (this.#runtime?.clock ?? systemClock).monotonic());
+    return Math.max(0, this.endsAt - (this._runtime?.clock ?? systemClock).monotonic());
   }
 
   get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.#abort) this.#controller.abort(this.#abort.reason);
+    if (!this._controller) {
+      this._controller = new AbortController();
+      if (this._abort) this._controller.abort(this._abort.reason);
     }
-    return this.#controller.signal;
+    return this._controller.signal;
   }
 
   abort(reason: unknown): void {
-    this.#abort = { reason };
-    this.#controller?.abort(reason);
+    this._abort = { reason };
+    this._controller?.abort(reason);
   }
 }

@@ -16,17 +16,20 @@ export interface DelayFacts {
  */
 export function delayFor(policy: Policy | DefinedPolicy, facts: DelayFacts): number {
   const { attempt, random, previousMs } = Object(facts) as DelayFacts;
-  return delayOf(defined(policy), attempt, clampRandom(random) ?? 0.5, previousMs);
+  return delayOf(defined(policy), attempt, () => clampRandom(random) ?? 0.5, previousMs);
 }
 
-/** `delayFor` without its object of facts and its checks. */
+/** `delayFor` without its object of facts. The random number is asked for where there is something to spread. */
 export function delayOf(
   p: DefinedPolicy,
   attempt: number,
-  random: number,
+  random: () => number,
   previousMs: number | undefined,
 ): number {
-  const delayMs = jittered(p, rawDelay(p, attempt), random, previousMs);
+  const raw = rawDelay(p, attempt);
+  const isSpread =
+    p.jitter !== 'none' && (raw > 0 || p.jitter === 'add' || p.jitter === 'decorrelated');
+  const delayMs = isSpread ? jittered(p, raw, random(), previousMs) : raw;
   return Math.floor(p.hardCap ? Math.min(delayMs, p.cap) : delayMs);
 }
 

@@ -9,7 +9,7 @@ import { systemClock } from './system.ts';
 export type BreakerState = 'closed' | 'open' | 'half_open';
 
 export interface BreakerOptions {
-  /** Consecutive failures that open it (5). */
+  /** Consecutive failures that open it (5; never where only a `rate` is given). */
   failures?: number;
   /** Or the share of failed calls, 0 to 1, over `window`, once there were `minimumCalls`. Off unless given. */
   rate?: number;
@@ -52,8 +52,10 @@ export interface Breaker {
   snapshot(): BreakerSnapshot;
 }
 
+const DEFAULT_FAILURES = 5;
+
 const breakerFields = {
-  failures: { kind: 'integer', min: 1, max: 1_000_000, default: 5 },
+  failures: { kind: 'integer', min: 1, max: 1_000_000 },
   rate: { kind: 'number', min: 0.01, max: 1 },
   window: { kind: 'duration', min: 10, default: 10_000 },
   minimumCalls: { kind: 'integer', min: 1, max: 1_000_000, default: 20 },
@@ -91,6 +93,7 @@ class CircuitBreaker implements Breaker {
     if (faults.length > 0)
       throw new ConfigError('INVALID_CONFIG', 'The breaker has faults:', faults);
     for (const [name, field] of Object.entries(breakerFields)) values[name] ??= defaultOf(field);
+    values['failures'] ??= values['rate'] === undefined ? DEFAULT_FAILURES : Infinity;
     this.#settings = values as Record<keyof typeof breakerFields, number>;
     this.#trips = trips;
     this.#onChange = onChange;
@@ -136,7 +139,9 @@ class CircuitBreaker implements Breaker {
   }
 
   failed(ticket: number, failure: Failure): void {
-    if (failure.status === 429 && this.#trips === tripsByDefault) return this.released(ticket);
+    // Too many requests, or a bug of one's own: neither says how the other side is.
+    const isNeutral = failure.status === 429 || failure.class === 'technical';
+    if (isNeutral && this.#trips === tripsByDefault) return this.released(ticket);
     // An answer that refuses is an answer: the other side is there.
     if (!this.#trips(failure)) return this.succeeded(ticket);
     if (ticket !== this.openings) return;

@@ -1,6 +1,6 @@
 import { findRule, spokenClass } from './classify-text.ts';
 import type { ClassifyRule } from './classify-text.ts';
-import { type Evidence, examine, type Look, messageOf } from './evidence.ts';
+import { type Evidence, examine, type Look, messageOf, type Now } from './evidence.ts';
 import type { Failure } from './failure.ts';
 
 export interface ClassifyOptions {
@@ -15,7 +15,9 @@ export interface ClassifyOptions {
  * words of its message, by the members of an AggregateError. Total: there is nothing it throws on.
  */
 export function classify(error: unknown, options?: ClassifyOptions): Failure {
-  const failure = examine(error, options?.nowMs, wordsAndMembers(options?.nowMs));
+  const nowMs = options?.nowMs;
+  const clock = nowMs === undefined ? undefined : { now: () => nowMs };
+  const failure = examine(error, clock, wordsAndMembers(clock));
   const rule =
     options?.rules && findRule(options.rules, failure, textOf(failure, failure.names ?? []));
   if (rule) {
@@ -30,13 +32,13 @@ export function classify(error: unknown, options?: ClassifyOptions): Failure {
 const maxMembers = 16;
 const maxNesting = 2;
 
-function wordsAndMembers(nowMs: number | undefined, nesting = 0): Look {
+function wordsAndMembers(clock: Now | undefined, nesting = 0): Look {
   return (error, names) => {
     const spoken = spokenClass(textOf(error, names));
     if (spoken) return { class: spoken.class };
     const errors = nesting < maxNesting ? membersOf(error) : [];
-    const inside = wordsAndMembers(nowMs, nesting + 1);
-    const members = errors.slice(0, maxMembers).map((member) => examine(member, nowMs, inside));
+    const inside = wordsAndMembers(clock, nesting + 1);
+    const members = errors.slice(0, maxMembers).map((member) => examine(member, clock, inside));
     return joined(members, errors.length);
   };
 }

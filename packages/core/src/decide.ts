@@ -88,19 +88,20 @@ export function decide(policy: Policy | DefinedPolicy, facts: Facts): Decision {
   if (!circuit && !(facts.retryable ?? isRetryable(given, failure))) return no('PERMANENT');
   // Also an attempt that was not counted: its policy may have been lowered while it waited.
   if (attempt >= maxAttempts + (counted ? 0 : 1)) return no('EXHAUSTED');
-  if (!counted && uncounted >= p.maxUncounted) return no('TOO_MANY_UNCOUNTED');
+  if (!counted && uncounted >= p.maxUncounted) {
+    return circuit ? no('CIRCUIT_OPEN', circuitMs) : no('TOO_MANY_UNCOUNTED');
+  }
   if (askedMs > p.maxRetryAfter) return no('RETRY_AFTER_TOO_LONG');
 
   // An attempt that consumed nothing keeps its number; the count of those keeps its backoff growing.
   const n = attempt + uncounted;
-  const random = clampRandom(facts.random) ?? derivedRandom(facts, n);
-  let delayMs = circuitMs || delayOf(p, counted ? attempt : n, random, facts.previousMs);
+  let delayMs =
+    circuitMs || delayOf(p, counted ? attempt : n, () => randomOf(facts, n), facts.previousMs);
   let reason: Retry['reason'] = circuitMs ? 'CIRCUIT_OPEN' : 'BACKOFF';
   if (askedMs > delayMs) {
     // Never earlier than asked, and spread, so that a crowd told "60" does not come back as one.
     // A number of its own: the backoff's is small here, or the backoff would be the longer.
-    const spread = clampRandom(facts.random) ?? derivedRandom(facts, -n);
-    delayMs = Math.floor(askedMs + spread * 0.1 * askedMs);
+    delayMs = Math.floor(askedMs + randomOf(facts, -n) * 0.1 * askedMs);
     reason = 'RETRY_AFTER';
   }
   if (delayMs >= leftMs) return circuit ? no('CIRCUIT_OPEN', delayMs) : no('DEADLINE');
@@ -130,15 +131,17 @@ function timeLeft(p: DefinedPolicy, { elapsedMs, remainingMs }: Facts): number {
   return typeof remainingMs === 'number' && remainingMs < own ? remainingMs : own;
 }
 
-function derivedRandom({ seed, key }: Facts, n: number): number {
+function randomOf({ random, seed, key }: Facts, n: number): number {
   // A key that is a number by mistake still tells one call from another.
   const text = typeof key === 'object' ? '' : String(key ?? '');
-  return unitRandom(Number.isFinite(seed) ? (seed as number) : 0, text, n);
+  return clampRandom(random) ?? unitRandom(Number.isFinite(seed) ? (seed as number) : 0, text, n);
 }
 
 /** Whether the policy retries such a failure at all. The more specific word wins; on a tie, `retryOn`. */
 function isRetryable(p: DefinedPolicy, failure: Failure): boolean {
   if (!p.idempotent && !failure.notExecuted) return false;
+  // The usual case first: nothing is excluded, and the class is named.
+  if (p.neverOn.length === 0 && p.retryOn.includes(failure.class)) return true;
   const yes = specificity(p.retryOn, failure);
   return yes > 0 && yes >= specificity(p.neverOn, failure);
 }

@@ -1,3 +1,4 @@
+import type { Clock } from './clock.ts';
 import type { RetryError } from './errors.ts';
 import { type Failure, type FailureClass, failureClasses } from './failure.ts';
 import { header, parseNumber, parseRetryAfter, wholeMs } from './retry-after.ts';
@@ -7,6 +8,9 @@ export type Evidence = Partial<Failure>;
 
 /** One more place to look, of an error whose codes and names say nothing. */
 export type Look = (error: unknown, names: readonly string[]) => Evidence | undefined;
+
+/** The wall clock, for a Retry-After date in a response that has no `Date` of its own. */
+export type Now = Pick<Clock, 'now'>;
 
 /** Anything that was thrown, as the object it may be. */
 interface Thrown {
@@ -40,35 +44,39 @@ const failedFetch =
  * A failure from what an error carries: codes and statuses, here or down the causes, then names. `look` is asked
  * where those say nothing. Total: there is nothing it throws on.
  */
-export function examine(error: unknown, nowMs?: number, look?: Look): Failure {
+export function examine(error: unknown, clock?: Now, look?: Look): Failure {
   try {
-    return inspect(error, nowMs, look);
+    return inspect(error, clock, look);
   } catch {
     // Getters and proxies can throw: then nothing is known.
     return { class: 'unknown' };
   }
 }
 
-function inspect(error: unknown, nowMs: number | undefined, look: Look | undefined): Failure {
+function inspect(error: unknown, clock: Now | undefined, look: Look | undefined): Failure {
   const failure: Failure = { class: 'unknown' };
   const message = Object(error) === error ? messageOf(error) : String(error);
-  if (message !== undefined) failure.message = message.slice(0, maxMessage);
+  if (message !== undefined) {
+    failure.message = message.length > maxMessage ? message.slice(0, maxMessage) : message;
+  }
   const names = namesOf(error);
   if (names.length > 0) failure.names = names;
 
+  // Codes and statuses anywhere come before names and words anywhere, which are easily wrong.
+  const links = chainOf(error);
   const own: Evidence = {};
   const below: Evidence = {};
   let weak: Evidence | undefined;
-  // Codes and statuses anywhere come before names and words anywhere, which are easily wrong.
-  const links = chainOf(error);
-  for (let i = 0; i < links.length && !(own.class ?? below.class); i++) {
-    carried(links[i] as Thrown, i > 0 ? below : own, nowMs);
+  for (let i = 0; i < links.length && !own.class && !below.class; i++) {
+    carried(links[i] as Thrown, i > 0 ? below : own, clock);
   }
-  for (let i = 0; i < links.length && !(own.class ?? below.class ?? weak); i++) {
+  for (let i = 0; i < links.length && !own.class && !below.class && !weak; i++) {
     const called = i > 0 ? namesOf(links[i]) : names;
     weak = named(links[i], called) ?? look?.(links[i], called);
   }
-  Object.assign(failure, below, weak, own);
+  if (links.length > 1) Object.assign(failure, below);
+  if (weak) Object.assign(failure, weak);
+  Object.assign(failure, own);
   if (failure.status) failure.code ??= `HTTP_${failure.status}`;
   return failure;
 }
@@ -85,7 +93,7 @@ function chainOf(error: unknown): unknown[] {
 }
 
 /** The strong evidence, put there for machines. Of each kind the nearest stays. */
-function carried(error: Thrown, found: Evidence, nowMs: number | undefined): void {
+function carried(error: Thrown, found: Evidence, clock: Now | undefined): void {
   const { status, statusCode, response, $metadata, metadata, headers, decision } = error;
   const inner = (decision as Thrown | undefined)?.['failure'] as Failure | undefined;
   if (failureClasses.includes(inner?.class as FailureClass)) {
@@ -108,11 +116,15 @@ function carried(error: Thrown, found: Evidence, nowMs: number | undefined): voi
   const waitMs =
     wholeMs(error['retryAfterMs']) ??
     wholeMs(parseNumber(pushback)) ??
-    parseRetryAfter(headers, nowMs, httpStatus) ??
-    parseRetryAfter((response as Thrown | undefined)?.['headers'], nowMs, httpStatus);
+    retryAfter(headers) ??
+    retryAfter((response as Thrown | undefined)?.['headers']);
   note(found, 'retryAfterMs', waitMs);
   // Pushback that is no wait says: do not come back.
   if (pushback && waitMs === undefined) found.class = 'technical';
+
+  function retryAfter(given: unknown): number | undefined {
+    return given ? parseRetryAfter(given, clock?.now(), httpStatus) : undefined;
+  }
 }
 
 /** What gave up inside is judged by what it gave up on, unless somebody wanted it to. */
@@ -124,7 +136,8 @@ function gaveUp(error: Thrown, failure: Failure, found: Evidence): void {
   note(found, 'status', failure.status);
   note(found, 'retryAfterMs', wholeMs(retryAfterMs));
   // Its last attempt did not run, perhaps, but did an earlier one?
-  if (history?.every((record) => record.failure.notExecuted)) found.notExecuted = true;
+  const isWhole = history?.length === attempts;
+  if (isWhole && history?.every((each) => each.failure.notExecuted)) found.notExecuted = true;
   if (attempts === 0 && failure.counted === false) found.counted = false;
 }
 
@@ -150,6 +163,7 @@ function classOf(code = '', status = 0): FailureClass | undefined {
 
 /** The weak evidence: what the error is called. */
 function named(error: unknown, names: readonly string[]): Evidence | undefined {
+  if (names === justError) return undefined;
   if (names.includes('AbortError')) return { class: 'technical', code: 'ABORT_ERR' };
   if (names.includes('TimeoutError')) return { class: 'transient', code: 'TIMEOUT' };
   if (names.includes('TypeError') && failedFetch.test(String(messageOf(error)))) {
@@ -167,16 +181,19 @@ export function messageOf(error: unknown): string | undefined {
   return typeof message === 'string' ? message : undefined;
 }
 
+const justError: readonly string[] = ['Error'];
+
 /** The name, then those of the classes, the most specific first. */
-function namesOf(error: unknown): string[] {
-  const names: string[] = [];
-  if (Object(error) !== error || messageOf(error) === undefined) return names;
+function namesOf(error: unknown): readonly string[] {
+  if (Object(error) !== error || messageOf(error) === undefined) return [];
   let name = (error as Thrown)['name'];
-  let type: unknown = error;
+  let type: unknown = Object.getPrototypeOf(error);
+  if (name === 'Error' && type === Error.prototype) return justError;
+  const names: string[] = [];
   for (let i = 0; typeof name === 'string' && i < maxNames; i++) {
     if (name && name !== 'Object' && !names.includes(name)) names.push(name);
-    type = Object.getPrototypeOf(type);
     name = (type as Thrown | null)?.constructor?.name;
+    type = type && Object.getPrototypeOf(type);
   }
   // A class that sets no name of its own is called Error first, though that says the least.
   if (names[0] === 'Error') names.push(...names.splice(0, 1));

@@ -52,7 +52,15 @@ export type { FailureName, Policy, PolicyOverride } from './policy-fields.ts';
 export { presets } from './presets.ts';
 export { parseRetryAfter } from './retry-after.ts';
 export { retrier, type Retrier, retry, retryable } from './retry.ts';
-export type { Attempt, Listener, Listeners, Outcome, RetryEvent, Runtime } from './runtime.ts';
+export type {
+  Attempt,
+  Listener,
+  Listeners,
+  RetryEvent,
+  RetryIf,
+  RetryIfError,
+  Runtime,
+} from './runtime.ts';
 export { simulate, type Simulation } from './simulate.ts';
 export type { AttemptOutcome, LoadBucket, Percentiles } from './simulate-measures.ts';
 export type { DefinedWorld, World } from './simulate-world.ts';

@@ -49,6 +49,7 @@ describe('an abort before the start', () => {
       cause: reason,
       attempts: 0,
       history: [],
+      decision: { failure: { class: 'technical', code: 'ABORT_ERR' } },
     });
     expect(fn).not.toHaveBeenCalled();
     expect(listening.size).toBe(0);
@@ -72,6 +73,7 @@ describe('an abort during an attempt', () => {
       attempts: 1,
       history: [],
       cause: { name: 'AbortError' },
+      decision: { failure: { class: 'technical', code: 'ABORT_ERR' } },
     });
     expect(listening.size).toBe(0);
     expect(clock.pending).toBe(0);

@@ -72,7 +72,7 @@ describe('a call inside an attempt, handed its parent', () => {
     const clock = virtualClock();
     const response = () => new Response(null, { status: 503, headers: { 'retry-after': '7' } });
     const error = await outcome(
-      (parent) => retry(response, steady, { parent, clock, retryIf: () => true }),
+      (parent) => retry(response, steady, { parent, clock, retryIf: { result: () => true } }),
       { ...steady, maxAttempts: 2 },
       clock,
     );
@@ -84,7 +84,7 @@ describe('a call inside an attempt, handed its parent', () => {
 
   it('asks for no wait where none was asked for', async () => {
     const error = await outcome(
-      (parent) => retry(() => 'no', steady, { parent, retryIf: () => true }),
+      (parent) => retry(() => 'no', steady, { parent, retryIf: { result: () => true } }),
       steady,
     );
     expect(error.cause).toMatchObject({ code: 'EXHAUSTED', result: 'no' });

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { RetryError } from './errors.ts';
 import type { Policy } from './policy-fields.ts';
 import { retry } from './retry.ts';
-import type { Attempt, Outcome, Runtime } from './runtime.ts';
+import type { Attempt, RetryIfError, Runtime } from './runtime.ts';
 import { virtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;
@@ -10,6 +10,8 @@ const steady = { base: 100, jitter: 'none' } as const satisfies Policy;
 function reset(): Error {
   return Object.assign(new Error('reset'), { code: 'ECONNRESET' });
 }
+
+const refuseAll = { result: () => true };
 
 async function outcome<T>(
   fn: (attempt: Attempt) => T,
@@ -23,20 +25,28 @@ async function outcome<T>(
 }
 
 describe('a verdict on a result', () => {
-  it.each([undefined, false])('accepts it with %s', async (verdict) => {
-    const retryIf = vi.fn(() => verdict);
+  it.each([false, undefined, 1, Promise.resolve(true)])('accepts it with %s', async (verdict) => {
+    const result = vi.fn(() => verdict as boolean);
+    expect(await outcome(() => Promise.resolve('fine'), { retryIf: { result } })).toBe('fine');
+    expect(result).toHaveBeenCalledExactlyOnceWith('fine', 1);
+  });
+
+  it('is not asked of a function, which is about errors alone', async () => {
+    const retryIf = vi.fn(() => true);
     expect(await outcome(() => Promise.resolve('fine'), { retryIf })).toBe('fine');
-    expect(retryIf).toHaveBeenCalledExactlyOnceWith({ result: 'fine', attempt: 1 });
+    expect(await outcome(() => 'fine', { retryIf: { error: retryIf } })).toBe('fine');
+    expect(retryIf).not.toHaveBeenCalled();
   });
 
   it('refuses it with true, and tries again', async () => {
-    const retryIf = vi.fn(({ result }: Outcome<number>) => result !== 3);
-    expect(await outcome(({ attempt }) => attempt, { retryIf })).toBe(3);
-    expect(retryIf.mock.calls).toEqual([1, 2, 3].map((n) => [{ result: n, attempt: n }]));
+    const result = vi.fn((value: string) => value !== 'try 3');
+    const fn = ({ attempt }: Attempt) => `try ${attempt}`;
+    expect(await outcome(fn, { retryIf: { result } })).toBe('try 3');
+    expect(result.mock.calls).toEqual([1, 2, 3].map((n) => [`try ${n}`, n]));
   });
 
   it('ends with the last result in the error when nothing was accepted', async () => {
-    const error = await outcome(({ attempt }) => `try ${attempt}`, { retryIf: () => true });
+    const error = await outcome(({ attempt }) => `try ${attempt}`, { retryIf: refuseAll });
     expect(error).toMatchObject({
       code: 'EXHAUSTED',
       message: 'Gave up after 4 attempts (EXHAUSTED).',
@@ -51,14 +61,25 @@ describe('a verdict on a result', () => {
     });
   });
 
+  it('has no error of its own, whatever was thrown before', async () => {
+    const fn = ({ attempt }: Attempt) => (attempt === 1 ? Promise.reject(reset()) : 'no');
+    const policy = { ...steady, maxAttempts: 2 };
+    const error = await outcome(fn, { retryIf: refuseAll }, policy);
+    expect(error).toMatchObject({ code: 'EXHAUSTED', result: 'no', cause: undefined });
+    expect(error.history.map((record) => (record.error as Error | undefined)?.message)).toEqual([
+      'reset',
+      undefined,
+    ]);
+  });
+
   it('keeps even a result that is undefined', async () => {
-    const error = await outcome(() => undefined, { retryIf: () => true }, { maxAttempts: 1 });
+    const error = await outcome(() => undefined, { retryIf: refuseAll }, { maxAttempts: 1 });
     expect(error).toHaveProperty('result', undefined);
   });
 
   it('outranks the policy, which would not retry an unknown failure', async () => {
     const policy = { ...steady, retryOn: ['transient'], idempotent: false } as const;
-    const error = await outcome(() => 1, { retryIf: () => true }, policy);
+    const error = await outcome(() => 1, { retryIf: refuseAll }, policy);
     expect(error).toMatchObject({ code: 'EXHAUSTED', attempts: 4 });
   });
 
@@ -70,7 +91,7 @@ describe('a verdict on a result', () => {
         responses.push(new Response('busy', { status: 503, headers }));
         return Promise.resolve(responses.at(-1) as Response);
       },
-      { retryIf: ({ result }) => result?.status === 503, random: () => 0 },
+      { retryIf: { result: ({ status }) => status === 503 }, random: () => 0 },
       { ...steady, maxAttempts: 2 },
     );
     expect(error).toMatchObject({ code: 'EXHAUSTED', attempts: 2, retryAfterMs: 3000 });
@@ -90,8 +111,10 @@ describe('a verdict on a result', () => {
       { deadline: '1h' },
       {
         clock,
-        retryIf() {
-          throw new Error('bad predicate');
+        retryIf: {
+          result() {
+            throw new Error('bad predicate');
+          },
         },
       },
     );
@@ -101,22 +124,33 @@ describe('a verdict on a result', () => {
   });
 });
 
-describe('a verdict on an error', () => {
+describe.each<[string, (verdict: RetryIfError) => Runtime['retryIf']]>([
+  ['a function', (error) => error],
+  ['a function by name', (error) => ({ error })],
+  ['a function beside one on results', (error) => ({ error, result: () => false })],
+])('a verdict on an error by %s', (_, as) => {
   it('of true retries what the policy would not', async () => {
     const bug = new TypeError('bug');
-    const error = await outcome(() => Promise.reject(bug), { retryIf: () => true });
+    const error = await outcome(() => Promise.reject(bug), { retryIf: as(() => true) });
     expect(error).toMatchObject({ code: 'EXHAUSTED', attempts: 4, cause: bug });
   });
 
   it('of false does not retry what the policy would', async () => {
     const error = reset();
-    const retryIf = vi.fn(() => false);
-    expect(await outcome(() => Promise.reject(error), { retryIf })).toBe(error);
-    expect(retryIf).toHaveBeenCalledExactlyOnceWith({ error, attempt: 1 });
+    const verdict = vi.fn(() => false);
+    expect(await outcome(() => Promise.reject(error), { retryIf: as(verdict) })).toBe(error);
+    expect(verdict).toHaveBeenCalledExactlyOnceWith(error, 1);
+  });
+
+  it('is asked about each attempt by its number', async () => {
+    const verdict = vi.fn((_error: unknown, attempt: number) => attempt < 3);
+    const error = await outcome(() => Promise.reject(reset()), { retryIf: as(verdict) });
+    expect(error).toMatchObject({ code: 'PERMANENT', attempts: 3 });
+    expect(verdict.mock.calls.map(([, attempt]) => attempt)).toEqual([1, 2, 3]);
   });
 
   it('of undefined leaves it to the policy', async () => {
-    const retryIf = () => undefined;
+    const retryIf = as(() => undefined);
     const bug = new TypeError('bug');
     expect(await outcome(() => Promise.reject(bug), { retryIf })).toBe(bug);
     expect(await outcome(() => Promise.reject(reset()), { retryIf })).toMatchObject({
@@ -126,23 +160,38 @@ describe('a verdict on an error', () => {
 
   it('that is a promise is no verdict', async () => {
     const bug = new TypeError('bug');
-    const retryIf = (() => Promise.resolve(true)) as unknown as () => boolean;
+    const retryIf = as((() => Promise.resolve(true)) as unknown as RetryIfError);
     expect(await outcome(() => Promise.reject(bug), { retryIf })).toBe(bug);
   });
 
   it('that throws ends the call with its error', async () => {
     const error = await outcome(() => Promise.reject(reset()), {
-      retryIf() {
+      retryIf: as(() => {
         throw new Error('bad predicate');
-      },
+      }),
     });
     expect(error.message).toBe('bad predicate');
   });
 
   it('cannot outvote the limits', async () => {
     const policy = { ...steady, maxAttempts: 2 };
-    const error = await outcome(() => Promise.reject(reset()), { retryIf: () => true }, policy);
+    const retryIf = as(() => true);
+    const error = await outcome(() => Promise.reject(reset()), { retryIf }, policy);
     expect(error).toMatchObject({ code: 'EXHAUSTED', attempts: 2 });
+  });
+});
+
+describe('no verdict at all', () => {
+  it.each<[string, Runtime['retryIf']]>([
+    ['an empty object', {}],
+    ['one on results only', { result: () => true }],
+  ])('on errors, by %s, leaves them to the policy', async (_, retryIf) => {
+    const bug = new TypeError('bug');
+    expect(await outcome(() => Promise.reject(bug), { retryIf })).toBe(bug);
+    expect(await outcome(() => Promise.reject(reset()), { retryIf })).toMatchObject({
+      code: 'EXHAUSTED',
+      attempts: 4,
+    });
   });
 });
 
@@ -154,7 +203,7 @@ describe('a refused result', () => {
         log.push(`start ${attempt}`);
         return { attempt, [Symbol.dispose]: () => log.push(`dispose ${attempt}`) };
       },
-      { retryIf: ({ result }) => result?.attempt === 1 },
+      { retryIf: { result: ({ attempt }) => attempt === 1 } },
     );
     expect(log).toEqual(['start 1', 'dispose 1', 'start 2']);
   });
@@ -166,7 +215,7 @@ describe('a refused result', () => {
         const body = new ReadableStream({ cancel: () => void cancelled.push(attempt) });
         return new Response(body, { status: attempt < 3 ? 500 : 200 });
       },
-      { retryIf: ({ result: response }) => response?.ok === false },
+      { retryIf: { result: ({ ok }) => !ok } },
     );
     expect(result).toMatchObject({ status: 200 });
     expect(cancelled).toEqual([1, 2]);
@@ -175,8 +224,44 @@ describe('a refused result', () => {
   it('is not disposed of when it goes to the caller in the error', async () => {
     const dispose = vi.fn();
     const fn = () => ({ [Symbol.dispose]: dispose });
-    const error = await outcome(fn, { retryIf: () => true }, { ...steady, maxAttempts: 3 });
+    const error = await outcome(fn, { retryIf: refuseAll }, { ...steady, maxAttempts: 3 });
     expect(error.result).toEqual({ [Symbol.dispose]: dispose });
     expect(dispose).toHaveBeenCalledTimes(2);
+  });
+});
+
+describe('a Response that was thrown', () => {
+  /** Throws a Response with an open body, and notes whose body was cancelled. */
+  function thrower(status: number) {
+    const cancelled: number[] = [];
+    const fn = ({ attempt }: Attempt): never => {
+      const body = new ReadableStream({ cancel: () => void cancelled.push(attempt) });
+      // oxlint-disable-next-line no-throw-literal, only-throw-error -- as some frameworks do
+      throw new Response(body, { status });
+    };
+    return { cancelled, fn };
+  }
+
+  it('has its body cancelled when it is retried, before the wait', async () => {
+    const { cancelled, fn } = thrower(503);
+    const clock = virtualClock();
+    const call = retry(fn, steady, { clock }).catch(() => {});
+    await clock.advance(99);
+    expect(cancelled).toEqual([1]);
+    await clock.run();
+    await call;
+  });
+
+  it('keeps its body when it goes to the caller as the cause', async () => {
+    const { cancelled, fn } = thrower(503);
+    const error = await outcome(fn, {}, { ...steady, maxAttempts: 3 });
+    expect(error).toMatchObject({ code: 'EXHAUSTED', attempts: 3, cause: { status: 503 } });
+    expect(cancelled).toEqual([1, 2]);
+  });
+
+  it('keeps its body when it goes to the caller as it is', async () => {
+    const { cancelled, fn } = thrower(404);
+    expect(await outcome(fn, { retryIf: () => false })).toMatchObject({ status: 404 });
+    expect(cancelled).toEqual([]);
   });
 });

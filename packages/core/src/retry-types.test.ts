@@ -1,7 +1,7 @@
 import { describe, expectTypeOf, it } from 'vitest';
 import type { Policy } from './policy-fields.ts';
 import { retrier, retry, retryable } from './retry.ts';
-import type { Attempt, Listeners, Outcome, Runtime } from './runtime.ts';
+import type { Attempt, Listeners, RetryIf, RetryIfError, Runtime } from './runtime.ts';
 
 describe('types', () => {
   it('of a result are inferred, whatever the function returns', () => {
@@ -17,21 +17,38 @@ describe('types', () => {
       async () => 1,
       {},
       {
-        retryIf(outcome) {
-          expectTypeOf(outcome).toEqualTypeOf<Outcome<number>>();
-          return outcome.result === 0;
+        retryIf: {
+          result(result, attempt) {
+            expectTypeOf(result).toEqualTypeOf<number>();
+            expectTypeOf(attempt).toEqualTypeOf<number>();
+            return result === 0;
+          },
         },
       },
     );
     expectTypeOf(call).toEqualTypeOf<Promise<number>>();
   });
 
+  it('of an error are unknown to retryIf, in either form', () => {
+    expectTypeOf<RetryIfError>().parameters.toEqualTypeOf<[error: unknown, attempt: number]>();
+    const bare = retry(() => 1, {}, { retryIf: (error) => error instanceof RangeError });
+    expectTypeOf(bare).toEqualTypeOf<Promise<number>>();
+    const named = retry(() => 1, {}, { retryIf: { error: (error) => error === 'busy' } });
+    expectTypeOf(named).toEqualTypeOf<Promise<number>>();
+    expectTypeOf<(result: string) => boolean>().not.toExtend<Runtime<string>['retryIf']>();
+  });
+
+  it('of a verdict on a result leave no room for undefined, nor for a promise', () => {
+    type Verdict = ReturnType<NonNullable<RetryIf<number>['result']>>;
+    expectTypeOf<Verdict>().toEqualTypeOf<boolean>();
+    expectTypeOf<ReturnType<RetryIfError>>().toEqualTypeOf<boolean | undefined>();
+  });
+
   it('of a retrier follow each function', () => {
     const run = retrier({ maxAttempts: 2 });
     expectTypeOf(run(async () => 1)).toEqualTypeOf<Promise<number>>();
-    expectTypeOf(run(() => 'text', { retryIf: ({ result }) => result === '' })).toEqualTypeOf<
-      Promise<string>
-    >();
+    const retryIf = { result: (text: string) => text === '' };
+    expectTypeOf(run(() => 'text', { retryIf })).toEqualTypeOf<Promise<string>>();
   });
 
   it('of a wrapped function are kept: parameters, `this` and generics', () => {

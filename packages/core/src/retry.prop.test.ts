@@ -139,7 +139,7 @@ async function play(world: World) {
     on: (event) => events.push({ event, atMs: sinceMs() }),
     classify: (error) =>
       (error as Error).message === 'uncounted' ? { counted: false } : undefined,
-    retryIf: ({ result }) => (result?.ends === 'refused' ? true : undefined),
+    retryIf: { result: ({ ends }) => ends === 'refused' },
     budget: world.budget ? createBudget({ capacity: world.budget, cost: 1 }) : undefined,
     breaker: world.breaker ? createBreaker({ clock, ...world.breaker }) : undefined,
   });

@@ -66,10 +66,10 @@ describe.each([
       }),
     ],
   ])('waits for %s', async (_kind, fn: () => unknown) => {
-    const retryIf = vi.fn(() => undefined);
+    const result = vi.fn(() => false);
     await expect(retry(fn, steady, runtime)).resolves.toBe(7);
-    await expect(retry(fn, steady, { ...runtime, retryIf })).resolves.toBe(7);
-    expect(retryIf).toHaveBeenCalledExactlyOnceWith({ result: 7, attempt: 1 });
+    await expect(retry(fn, steady, { ...runtime, retryIf: { result } })).resolves.toBe(7);
+    expect(result).toHaveBeenCalledExactlyOnceWith(7, 1);
   });
 
   it.each([
@@ -97,7 +97,7 @@ describe.each([
   });
 
   it('listens only once to a thenable that answers twice', async () => {
-    const retryIf = vi.fn(() => undefined);
+    const retryIf = { error: vi.fn(() => undefined), result: vi.fn(() => false) };
     const twice = {
       then(done: (value: number) => void, no: (error: unknown) => void) {
         done(1);
@@ -106,7 +106,8 @@ describe.each([
       },
     };
     await expect(retry(() => twice, steady, { ...runtime, retryIf })).resolves.toBe(1);
-    expect(retryIf).toHaveBeenCalledTimes(1);
+    expect(retryIf.result).toHaveBeenCalledTimes(1);
+    expect(retryIf.error).not.toHaveBeenCalled();
   });
 
   it('throws an error that was permanent on the first attempt as it is', async () => {

@@ -8,11 +8,12 @@ import { isThenable, notify } from './notify.ts';
 import type { DefinedPolicy } from './policy.ts';
 import type { Attempt, Listener, RetryEvent, Runtime } from './runtime.ts';
 import { systemClock } from './system.ts';
+import { type Ending, Watch } from './watch.ts';
 
 const MAX_HISTORY = 50;
 
-/** Waits of nothing go through the microtask queue, but now and then the event loop must turn. */
-const MAX_MICROTASKS = 16;
+/** A wait of nothing is none, but now and then the event loop must turn. */
+const MAX_AT_ONCE = 16;
 
 /** A timer may fire a moment before its time: so little is left of an opening that was waited for. */
 const EARLY_TIMER_MS = 5;
@@ -26,12 +27,16 @@ const circuitOpen: Failure = {
 const aborted: Failure = { class: 'technical', code: 'ABORT_ERR' };
 const noTime: Failure = { class: 'transient', code: 'TIMEOUT', notExecuted: true };
 
-/** How an attempt ended, or why there was none: the breaker refused it, or it was too late (aborted, no time left). */
-type Ending<T> =
-  | { kind: 'result'; result: T }
-  | { kind: 'error'; error: unknown; byDeadline?: boolean }
-  | { kind: 'refused'; waitMs: number; opening: number }
-  | { kind: 'timeout' | 'late' };
+/** Why there was no attempt: the breaker refused it, or it was too late (aborted, or no time left). */
+type NotStarted = { kind: 'refused'; waitMs: number; opening: number } | { kind: 'late' };
+
+/** An attempt under way. */
+interface Started<T> {
+  kind: 'started';
+  context: AttemptContext;
+  startedAt: number;
+  work: PromiseLike<T>;
+}
 
 /**
  * One call with its attempts, waits and limits: call, fail, decide, wait, call. `begun` is the first attempt, where
@@ -43,7 +48,9 @@ export async function run<T>(
   runtime: Runtime<Awaited<T>> = {},
   begun?: { context: AttemptContext; error: unknown },
 ): Promise<Awaited<T>> {
-  const { signal, parent, breaker, budget, retryIf, clock = systemClock } = runtime;
+  const { signal, parent, breaker, budget, clock = systemClock } = runtime;
+  const retryIf =
+    typeof runtime.retryIf === 'function' ? { error: runtime.retryIf } : runtime.retryIf;
   const { attemptTimeout = Infinity, deadline = Infinity } = policy;
   const limitMs = Math.min(deadline, parent?.remainingMs ?? Infinity);
   const isLimited = Math.min(limitMs, attemptTimeout) < Infinity;
@@ -62,18 +69,23 @@ export async function run<T>(
   let lastFailure: Failure | undefined;
   let ticket: number | undefined;
   let waitedForOpening: number | undefined;
-  let interrupt: (() => void) | undefined;
   /** A result that nobody has got yet. */
   let held: unknown;
 
-  const onAbort = () => interrupt?.();
-  signal?.addEventListener('abort', onAbort);
-  parent?.signal.addEventListener('abort', onAbort);
+  const watch =
+    isLimited || signal || parent
+      ? new Watch(runtime, (reason) => running?.abort(reason))
+      : undefined;
   try {
     for (;;) {
-      const ending: Ending<Awaited<T>> = begun
-        ? { kind: 'error', error: begun.error }
-        : await execute();
+      let ending: Ending<Awaited<T>> | NotStarted;
+      if (begun) ending = { kind: 'error', error: begun.error };
+      else {
+        const started = start();
+        if (started.kind !== 'started') ending = started;
+        else if (watch) ending = await finish(started, watch);
+        else ending = await Promise.resolve(started.work).then(asResult, asError);
+      }
       begun = undefined;
       let error = history.at(-1)?.error;
       let failure = lastFailure ?? noTime;
@@ -81,8 +93,8 @@ export async function run<T>(
       if (ending.kind === 'result') {
         const { result } = ending;
         held = result;
-        verdict = retryIf?.({ result, attempt });
-        if (verdict !== true && !(retryIf && abortSignal())) {
+        verdict = retryIf?.result?.(result, attempt) === true;
+        if (!verdict && !(retryIf && watch?.aborted)) {
           held = undefined;
           giveBack('succeeded');
           budget?.success();
@@ -90,24 +102,24 @@ export async function run<T>(
           return result;
         }
         error = undefined;
-        failure = { code: 'RESULT', ...examine(Object(result), clock.now()) };
+        failure = { code: 'RESULT', ...examine(Object(result), clock) };
       } else if (ending.kind === 'error') {
         error = ending.error;
         failure = classifyError(error);
-        verdict = retryIf?.({ error, attempt });
+        verdict = retryIf?.error?.(error, attempt);
       } else if (ending.kind === 'refused') failure = circuitOpen;
 
       // Also one that a callback above has made.
-      const abort = abortSignal();
+      const abort = watch?.aborted;
       if (abort) {
         error = abort.reason;
         failure = running ? aborted : (lastFailure ?? aborted);
-        running?.abort(error);
       }
       const facts = factsAbout(failure, ending);
       if (abort) facts.aborted = true;
       if (typeof verdict === 'boolean') facts.retryable = verdict;
-      giveBack(abort ? undefined : failure);
+      // A result that is not wanted yet is an answer all the same.
+      giveBack(abort ? undefined : failure.code === 'RESULT' ? 'succeeded' : failure);
       const decision = decideOn(facts);
       if (running && !abort) {
         const record: AttemptRecord = { attempt, error, failure };
@@ -132,7 +144,8 @@ export async function run<T>(
         throw thrown;
       }
 
-      dispose(held);
+      // A Response may also have been thrown.
+      dispose(ending.kind === 'error' ? error : held);
       held = undefined;
       const { delayMs } = decision;
       tell('wait', { delayMs, error, facts, decision });
@@ -141,19 +154,18 @@ export async function run<T>(
       lastFailure = failure;
       if (decision.nextAttempt === attempt) uncounted += 1;
       attempt = decision.nextAttempt;
-      if (delayMs > 0 || ++waitsOfNothing % MAX_MICROTASKS === 0) await until(delayMs);
-      else await Promise.resolve();
+      if (delayMs > 0 || ++waitsOfNothing % MAX_AT_ONCE === 0) await pause(delayMs);
     }
   } finally {
     giveBack();
     dispose(held);
-    signal?.removeEventListener('abort', onAbort);
-    parent?.signal.removeEventListener('abort', onAbort);
+    watch?.close();
   }
 
-  async function execute(): Promise<Ending<Awaited<T>>> {
+  /** Starts an attempt, unless it is too late or the breaker refuses it. */
+  function start(): Ending<Awaited<T>> | NotStarted | Started<Awaited<T>> {
     const now = isLimited ? clock.monotonic() : 0;
-    if (abortSignal() || now >= deadlineAt) return { kind: 'late' };
+    if (watch?.aborted || now >= deadlineAt) return { kind: 'late' };
     ticket = breaker?.admit();
     if (breaker && ticket === undefined) {
       return { kind: 'refused', waitMs: breaker.waitMs, opening: breaker.openings };
@@ -163,56 +175,39 @@ export async function run<T>(
     const context = new AttemptContext(leader?.attempt ?? attempt, maxAttempts, runtime, first);
     first ??= context;
     running = context;
-    const leftMs = deadlineAt - now;
-    const timeoutMs = Math.min(attemptTimeout, leftMs);
-    context.endsAt = now + timeoutMs;
+    context.endsAt = Math.min(now + attemptTimeout, deadlineAt);
     tell('attempt');
-    if (abortSignal()) return { kind: 'late' };
+    if (watch?.aborted) return { kind: 'late' };
     executions += 1;
-    let work;
     try {
-      work = fn(context);
+      const work = fn(context);
+      return isThenable(work)
+        ? { kind: 'started', context, startedAt: now, work: work as PromiseLike<Awaited<T>> }
+        : { kind: 'result', result: work as Awaited<T> };
     } catch (error) {
       return { kind: 'error', error };
     }
-    if (!isThenable(work)) return { kind: 'result', result: work as Awaited<T> };
+  }
+
+  /** The end of an attempt that a timeout, the deadline or the caller may end before it ends by itself. */
+  async function finish(
+    { context, work, startedAt: since }: Started<Awaited<T>>,
+    watching: Watch,
+  ): Promise<Ending<Awaited<T>>> {
     // Not its own `then`: only a promise's answers once, later, and with a value that is no thenable.
     // What is left by now: the function may have taken a while before it returned its promise.
-    const ending = await until(context.remainingMs, Promise.resolve(work) as Promise<Awaited<T>>);
+    const ending = await watching.until(context.remainingMs, Promise.resolve(work));
     if (ending.kind !== 'timeout') return ending;
-    const message = `Attempt ${context.attempt} took longer than ${Math.round(timeoutMs)} ms.`;
+    const timeoutMs = Math.round(context.endsAt - since);
+    const message = `Attempt ${context.attempt} took longer than ${timeoutMs} ms.`;
     const error = new DOMException(message, 'TimeoutError');
     context.abort(error);
-    return { kind: 'error', error, byDeadline: timeoutMs === leftMs };
+    return { kind: 'error', error, byDeadline: context.endsAt === deadlineAt };
   }
 
-  /** Until the work is done, the time is over or the caller aborts. What the work brings later is disposed of. */
-  function until(ms: number, work?: Promise<Awaited<T>>): Promise<Ending<Awaited<T>>> {
-    return new Promise((resolve) => {
-      let isOver = false;
-      let timer: unknown;
-      const end = (ending: Ending<Awaited<T>>) => {
-        if (isOver) return;
-        isOver = true;
-        if (timer !== undefined) clock.clearTimer(timer);
-        resolve(ending);
-      };
-      const onTime = () => {
-        timer = undefined;
-        end({ kind: 'timeout' });
-      };
-      if (ms < Infinity) timer = clock.setTimer(onTime, ms, runtime.unref);
-      interrupt = () => end({ kind: 'late' });
-      if (abortSignal()) interrupt();
-      work?.then(
-        (result) => (isOver ? dispose(result) : end({ kind: 'result', result })),
-        (error: unknown) => end({ kind: 'error', error }),
-      );
-    });
-  }
-
-  function abortSignal(): AbortSignal | undefined {
-    return [signal, parent?.signal].find((each) => each?.aborted);
+  function pause(ms: number): Promise<unknown> {
+    if (watch) return watch.until(ms);
+    return new Promise<void>((resolve) => void clock.setTimer(resolve, ms, runtime.unref));
   }
 
   /** The breaker gets its ticket back, with what the attempt says about the other side. */
@@ -226,14 +221,13 @@ export async function run<T>(
   }
 
   function classifyError(error: unknown): Failure {
+    const failure = examine(error, clock);
     const opinion = runtime.classify?.(error);
-    return {
-      ...examine(error, clock.now()),
-      ...(typeof opinion === 'string' ? { class: opinion } : opinion),
-    };
+    if (!opinion) return failure;
+    return { ...failure, ...(typeof opinion === 'string' ? { class: opinion } : opinion) };
   }
 
-  function factsAbout(failure: Failure, ending: Ending<unknown>): Facts {
+  function factsAbout(failure: Failure, ending: Ending<unknown> | NotStarted): Facts {
     const facts: Facts = { attempt, failure, seed: processSeed(), key: key() };
     if (runtime.random) facts.random = runtime.random();
     if (previousMs !== undefined) facts.previousMs = previousMs;
@@ -283,4 +277,13 @@ export async function run<T>(
     const event = { type, key: key(), seed: processSeed(), attempt, ...details };
     notify('a retry listener', listener, event as RetryEvent);
   }
+}
+
+// Handlers instead of a `try`: a rejection that is thrown into an async function costs a good deal more.
+function asResult<T>(result: T): Ending<T> {
+  return { kind: 'result', result };
+}
+
+function asError(error: unknown): Ending<never> {
+  return { kind: 'error', error };
 }

@@ -25,8 +25,8 @@ export interface Runtime<T = unknown> {
   key?: string | undefined;
   /** Your word on an error, before Redrive's own: a class, parts of a failure, or undefined for no opinion. */
   classify?: ((error: unknown) => FailureClass | Partial<Failure> | undefined) | undefined;
-  /** True: retry this result or error. False: do not. Undefined: as the policy says. */
-  retryIf?: ((outcome: Outcome<T>) => boolean | undefined) | undefined;
+  /** Your verdict on an error, or on a result as well. */
+  retryIf?: RetryIfError | RetryIf<T> | undefined;
   budget?: Budget | undefined;
   breaker?: Breaker | undefined;
   /** One listener for everything, or one per type. A listener that throws or rejects never breaks the work. */
@@ -40,10 +40,14 @@ export interface Runtime<T = unknown> {
   parent?: Attempt | undefined;
 }
 
-/** How an execution ended. */
-export type Outcome<T> =
-  | { result: T; error?: undefined; attempt: number }
-  | { result?: undefined; error: unknown; attempt: number };
+/** True: retry this error. False: do not. Undefined: as the policy says. */
+export type RetryIfError = (error: unknown, attempt: number) => boolean | undefined;
+
+export interface RetryIf<T> {
+  error?: RetryIfError | undefined;
+  /** True: this result is a failure, try again. */
+  result?: ((result: T, attempt: number) => boolean) | undefined;
+}
 
 interface About {
   /** Which call it was. */
