@@ -54,6 +54,13 @@ export function policySchema(descriptions: Record<string, string>): object {
           { type: 'string', pattern: '^\\d{1,15}(\\.\\d{1,9})?(ms|s|m|h|d)$' },
         ],
       },
+      someTime: {
+        description: 'A duration of at least 1 ms.',
+        anyOf: [
+          { type: 'number', minimum: 1, maximum: MAX_DURATION_MS },
+          { type: 'string', pattern: '^(?=.*[1-9])\\d{1,15}(\\.\\d{1,9})?(ms|s|m|h|d)$' },
+        ],
+      },
       override: { type: 'object', properties: overrides, additionalProperties: false },
     },
   };
@@ -77,7 +84,7 @@ function schemaOf(field: Field): object {
     case 'number':
       return { type: field.kind, minimum: field.min, maximum: field.max, ...usual };
     case 'duration':
-      return { $ref: '#/$defs/duration', ...usual };
+      return { $ref: `#/$defs/${field.min > 0 ? 'someTime' : 'duration'}`, ...usual };
     case 'durations':
       return {
         type: 'array',

@@ -11,8 +11,7 @@ interface Answer {
 }
 
 export const onResult: Experiments = {
-  Redrive: () =>
-    refuse((job) => retry(job, { base: 10 }, { retryIf: { result: isRefused } })),
+  Redrive: () => refuse((job) => retry(job, { base: 10 }, { retryIf: { result: isRefused } })),
   'p-retry': () => refuse(plain['p-retry']),
   cockatiel: () =>
     refuse((job) =>

@@ -104,8 +104,7 @@ interface HttpCallers {
 export const retryAfter: Experiments = {
   Redrive: () =>
     told({
-      fetching: (server) =>
-        retry(server, { base: 10 }, { retryIf: { result: ({ ok }) => !ok } }),
+      fetching: (server) => retry(server, { base: 10 }, { retryIf: { result: ({ ok }) => !ok } }),
       throwing: (job) => retry(job, { base: 10 }),
     }),
   'p-retry': () => told(throwingOnly((job) => plain['p-retry'](job, { waitMs: 10 }))),

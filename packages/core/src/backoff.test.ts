@@ -164,7 +164,7 @@ describe('the delay', () => {
 
   it('is the same with facts taken apart', () => {
     const policy = definePolicy({ jitter: 'decorrelated' });
-    expect(delayOf(policy, 3, 0.25, 900)).toBe(
+    expect(delayOf(policy, 3, () => 0.25, 900)).toBe(
       delayFor(policy, { attempt: 3, random: 0.25, previousMs: 900 }),
     );
   });

@@ -12,6 +12,7 @@ import { virtualClock } from './testing.ts';
 const down: Failure = { class: 'transient', code: 'ECONNREFUSED' };
 const refusal: Failure = { class: 'business', code: 'HTTP_404', status: 404 };
 const busy: Failure = { class: 'transient', code: 'HTTP_429', status: 429 };
+const bug: Failure = { class: 'technical', names: ['TypeError', 'Error'] };
 
 function make(options: BreakerOptions = {}, saved?: BreakerSnapshot) {
   const clock = virtualClock();
@@ -183,16 +184,31 @@ describe('which failures trip it', () => {
     expect(breaker.state).toBe('closed');
   });
 
-  it('takes 429 neither for trouble nor for health', async () => {
+  it.each([
+    ['429', busy],
+    ['a fault at home', bug],
+  ])('takes %s neither for trouble nor for health', async (_, neutral) => {
     const { clock, breaker } = make({ failures: 2 });
-    calls(breaker, down, busy, busy, busy);
+    calls(breaker, down, neutral, neutral, neutral);
     expect(breaker.state).toBe('closed');
     calls(breaker, down);
     expect(breaker.state).toBe('open');
     await clock.advance('30s');
-    calls(breaker, busy);
+    calls(breaker, neutral);
     expect(breaker.state).toBe('half_open');
     expect(breaker.admit()).toBeDefined();
+    expect(breaker.admit()).toBeUndefined();
+  });
+
+  it.each([
+    ['429', busy],
+    ['a fault at home', bug],
+  ])('takes %s for an answer where the caller said what trips it', async (_, failure) => {
+    const { clock, breaker } = make({ failures: 1, trips: ({ code }) => code === down.code });
+    calls(breaker, failure, down);
+    await clock.advance('30s');
+    calls(breaker, failure);
+    expect(breaker.state).toBe('closed');
   });
 
   it('can be said by the caller, of 429 too', () => {
@@ -252,9 +268,36 @@ describe('the rate', () => {
     expect(breaker.state).toBe('open');
   });
 
-  it('does not count calls that were released', () => {
+  it.each([
+    ['429', busy],
+    ['faults at home', bug],
+  ])('does not count %s', (_, neutral) => {
     const { breaker } = make(rate);
-    calls(breaker, ...times(9, down), ...times(20, busy));
+    calls(breaker, ...times(9, down), ...times(20, neutral));
+    expect(breaker.state).toBe('closed');
+    calls(breaker, down);
+    expect(breaker.state).toBe('open');
+  });
+
+  it('counts alone unless failures in a row were given too', () => {
+    const { breaker } = make({ rate: 0.5 });
+    calls(breaker, ...times(19, down));
+    expect(breaker.state).toBe('closed');
+    calls(breaker, down);
+    expect(breaker.state).toBe('open');
+  });
+
+  it('counts beside failures in a row where both were given', () => {
+    const { breaker } = make({ rate: 0.5, failures: 5 });
+    calls(breaker, ...times(4, down));
+    expect(breaker.state).toBe('closed');
+    calls(breaker, down);
+    expect(breaker.state).toBe('open');
+  });
+
+  it('leaves a saved count of failures in a row without effect', () => {
+    const { breaker } = make({ rate: 0.5 }, { state: 'closed', failures: 1_000_000 });
+    calls(breaker, down);
     expect(breaker.state).toBe('closed');
   });
 

@@ -83,6 +83,32 @@ describe('a budget', () => {
     expect(budget.exhausted).toBe(false);
   });
 
+  it.each<[BudgetOptions, string]>([
+    [{ capacity: 4 }, '4 leaves no retry at a cost of 5 and a reserve of 0.'],
+    [{ cost: 501 }, '500 leaves no retry at a cost of 501 and a reserve of 0.'],
+    [{ reserve: 496 }, '500 leaves no retry at a cost of 5 and a reserve of 496.'],
+    [{ ...grpcBudget, capacity: 5 }, '5 leaves no retry at a cost of 1 and a reserve of 5.'],
+  ])('refuses a bucket that is too small for a single retry: %j', (options, message) => {
+    expect(() => createBudget(options)).toThrow(
+      expect.objectContaining({
+        name: 'ConfigError',
+        code: 'INVALID_CONFIG',
+        faults: [{ path: 'capacity', code: 'INVALID_VALUE', message }],
+      }),
+    );
+  });
+
+  it.each<BudgetOptions>([
+    { capacity: 5 },
+    { capacity: 1, cost: 1 },
+    { capacity: 7, cost: 1, reserve: 5 },
+    { capacity: 1, cost: 0 },
+  ])('takes a bucket that is just large enough for one: %j', (options) => {
+    const budget = createBudget(options);
+    expect(budget.exhausted).toBe(false);
+    expect(budget.spend()).toBe(true);
+  });
+
   it('refuses options that make no sense, all at once', () => {
     const options = { capacity: 0, cost: -1, refund: NaN, reserv: 5 } as BudgetOptions;
     expect(() => createBudget(options)).toThrow(ConfigError);

@@ -166,6 +166,25 @@ describe('an open breaker', () => {
     });
   });
 
+  it('is waited for no more where too many waits were, and the time it takes is handed on', () => {
+    const circuit = { waitMs: 1234.5, waited: false };
+    const policy = { ...steady, maxUncounted: 2 };
+    const reasons = [1, 2].map((uncounted) =>
+      asked(policy, { failure: refused, circuit, uncounted }),
+    );
+    expect(reasons).toMatchObject([
+      { action: 'retry', reason: 'CIRCUIT_OPEN' },
+      { action: 'giveUp', reason: 'CIRCUIT_OPEN', retryAfterMs: 1235 },
+    ]);
+  });
+
+  it('is not waited for at all where no uncounted failure is allowed, whatever its time', () => {
+    for (const waitMs of [0, 1, 5000]) {
+      const facts = { failure: refused, circuit: { waitMs, waited: false } };
+      expect(outcome({ ...steady, maxUncounted: 0 }, facts)).toBe('CIRCUIT_OPEN');
+    }
+  });
+
   it('that is probing, and names no time, is tried again after a backoff', () => {
     const circuit = { waitMs: 0, waited: false };
     expect(asked(steady, { failure: refused, circuit, uncounted: 1 })).toMatchObject({

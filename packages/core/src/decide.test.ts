@@ -105,7 +105,7 @@ describe('the reasons to give up', () => {
     ['PERMANENT', steady, { retryable: false }],
     ['EXHAUSTED', steady, { attempt: 4 }],
     ['TOO_MANY_UNCOUNTED', steady, { failure: uncountedFailure, uncounted: 10 }],
-    ['TOO_MANY_UNCOUNTED', steady, { circuit: { waitMs: 500, waited: false }, uncounted: 10 }],
+    ['CIRCUIT_OPEN', steady, { circuit: { waitMs: 500, waited: false }, uncounted: 10 }],
     ['RETRY_AFTER_TOO_LONG', steady, { failure: late }],
     ['BUDGET', steady, { budgetExhausted: true }],
   ] as [string, Policy, Partial<Facts>][])('%s: with %o about %o', (reason, policy, facts) => {
@@ -153,7 +153,7 @@ describe('the reasons to give up', () => {
       ['ABORTED', { aborted: false }],
       ['DEADLINE', { elapsedMs: 500 }],
       ['CIRCUIT_OPEN', { circuit: { waitMs: 600, waited: false } }],
-      ['TOO_MANY_UNCOUNTED', { uncounted: 9 }],
+      ['CIRCUIT_OPEN', { uncounted: 9 }],
       ['CIRCUIT_OPEN', { elapsedMs: 0 }],
     ];
     for (const [reason, cure] of cures) {

@@ -97,6 +97,7 @@ describe('a defined policy', () => {
       { schedule: [60_000], overrides: { a: { strategy: 'linear' } } },
     ],
     ['an override of another cap', { base: '1m', overrides: { a: { base: 5 }, b: { cap: '2m' } } }],
+    ['an override that insists on the cap', { overrides: { a: { base: '1m', cap: '30s' } } }],
     ['an override that changes nothing', { overrides: { a: {} } }],
     ['an override of an odd name', { overrides: JSON.parse('{"__proto__": {"base": 5}}') }],
   ] as [string, Policy][])('survives JSON: %s', (_name, written) => {

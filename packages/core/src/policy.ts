@@ -157,6 +157,8 @@ function changesFrom(values: Values, policy: DefinedPolicy): PolicyOverride {
   for (const name of overrideFields) {
     if (policy[name] !== undefined && policy[name] !== values[name]) changes[name] = policy[name];
   }
+  // Left out, a cap that cuts longer delays would no longer be one that was written.
+  if (longest(changes) > policy.cap) changes['cap'] = policy.cap;
   return Object.freeze(changes);
 }
 

@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Policy } from './policy-fields.ts';
 import { retry } from './retry.ts';
-import type { Attempt, RetryEvent } from './runtime.ts';
+import type { Attempt, RetryEvent, RetryIfError } from './runtime.ts';
 import { virtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;
@@ -96,21 +96,107 @@ describe('an abort during an attempt', () => {
     for (const { signal } of attempts) expect(signal).toMatchObject({ aborted: true, reason });
   });
 
+  it('reaches the signal of the attempt on the spot', async () => {
+    const controller = new AbortController();
+    const attempts: Attempt[] = [];
+    const pending = (attempt: Attempt) => {
+      attempts.push(attempt);
+      return new Promise(() => {});
+    };
+    const call = retry(pending, steady, { signal: controller.signal });
+    const given = attempts[0]?.signal;
+    const heard = vi.fn();
+    given?.addEventListener('abort', heard);
+    const reason = new Error('enough');
+    controller.abort(reason);
+    expect(given).toMatchObject({ aborted: true, reason });
+    expect(heard).toHaveBeenCalledTimes(1);
+    await expect(call).rejects.toMatchObject({ code: 'ABORTED', cause: reason });
+    expect(heard).toHaveBeenCalledTimes(1);
+  });
+
+  it('is seen by the function that makes it before it returns', async () => {
+    const controller = new AbortController();
+    const seen: boolean[] = [];
+    const call = retry(
+      ({ signal }) => {
+        seen.push(signal.aborted);
+        controller.abort();
+        seen.push(signal.aborted);
+        throw reset();
+      },
+      { base: 0 },
+      { signal: controller.signal },
+    );
+    await expect(call).rejects.toMatchObject({ code: 'ABORTED', attempts: 1 });
+    expect(seen).toEqual([false, true]);
+  });
+
+  it('goes all the way down on the spot, from the caller to an attempt inside an attempt', async () => {
+    const controller = new AbortController();
+    const signals: AbortSignal[] = [];
+    const reason = new Error('enough');
+    const call = retry(
+      (parent) => {
+        signals.push(parent.signal);
+        return retry(
+          ({ signal }) => {
+            signals.push(signal);
+            return new Promise(() => {});
+          },
+          steady,
+          { parent },
+        );
+      },
+      steady,
+      { signal: controller.signal },
+    );
+    controller.abort(reason);
+    expect(signals).toMatchObject([
+      { aborted: true, reason },
+      { aborted: true, reason },
+    ]);
+    await expect(call).rejects.toMatchObject({ code: 'ABORTED', cause: reason });
+  });
+
+  it('leaves the signal of an attempt alone that has worked just before', async () => {
+    const controller = new AbortController();
+    let given: AbortSignal | undefined;
+    let finish: (result: string) => void = () => {};
+    const work = new Promise<string>((resolve) => {
+      finish = resolve;
+    });
+    const call = retry(
+      ({ signal }) => {
+        given = signal;
+        return work;
+      },
+      steady,
+      { signal: controller.signal },
+    );
+    finish('fine');
+    await work;
+    // The call has the result already and has not come to return it.
+    controller.abort();
+    await expect(call).resolves.toBe('fine');
+    expect(given?.aborted).toBe(false);
+  });
+
   it('disposes of the result that comes too late', async () => {
     const controller = new AbortController();
     let finish: (result: unknown) => void = () => {};
     const work = new Promise((resolve) => {
       finish = resolve;
     });
-    const retryIf = vi.fn(() => undefined);
-    const call = retry(() => work, steady, { signal: controller.signal, retryIf });
+    const result = vi.fn(() => false);
+    const call = retry(() => work, steady, { signal: controller.signal, retryIf: { result } });
     controller.abort();
     await expect(call).rejects.toMatchObject({ code: 'ABORTED' });
     const dispose = vi.fn();
     finish({ [Symbol.dispose]: dispose });
     await now(call);
     expect(dispose).toHaveBeenCalledTimes(1);
-    expect(retryIf).not.toHaveBeenCalled();
+    expect(result).not.toHaveBeenCalled();
   });
 
   it('takes no notice of an error that comes too late', async () => {
@@ -156,6 +242,19 @@ describe('an abort during an attempt', () => {
     const call = retry(fn, { base: 0 }, { signal: controller.signal });
     await expect(call).rejects.toMatchObject({ code: 'ABORTED', attempts: 1 });
     expect(fn).toHaveBeenCalledTimes(1);
+  });
+
+  it.each<[string, RetryIfError | undefined]>([
+    ['nothing', undefined],
+    ['errors alone', () => undefined],
+  ])('by a function that has its result keeps it where %s is judged', async (_, retryIf) => {
+    const controller = new AbortController();
+    const work = () => {
+      controller.abort();
+      return 'fine';
+    };
+    const call = retry(work, steady, { signal: controller.signal, retryIf });
+    await expect(call).resolves.toBe('fine');
   });
 
   it('still ends the call when the given randomness throws', async () => {
@@ -213,15 +312,35 @@ describe('an abort during a wait', () => {
     expect(signals.some((signal) => signal.aborted)).toBe(false);
   });
 
-  it('works for a wait of nothing', async () => {
+  it('works for a wait of nothing, which only its listener can see', async () => {
+    const clock = virtualClock();
     const controller = new AbortController();
     const fn = vi.fn(() => {
-      queueMicrotask(() => controller.abort());
       throw reset();
     });
-    const call = retry(fn, { base: 0 }, { signal: controller.signal });
-    await expect(call).rejects.toMatchObject({ code: 'ABORTED' });
+    const wait = vi.fn(() => controller.abort());
+    const call = retry(fn, { base: 0 }, { clock, signal: controller.signal, on: { wait } });
+    await expect(call).rejects.toMatchObject({
+      code: 'ABORTED',
+      attempts: 1,
+      history: [{ delayMs: 0 }],
+    });
     expect(fn).toHaveBeenCalledTimes(1);
+    expect(wait).toHaveBeenCalledTimes(1);
+  });
+
+  it('comes through at the sixteenth wait of nothing, however busy the function keeps the loop', async () => {
+    const clock = virtualClock();
+    const controller = new AbortController();
+    const fn = vi.fn(() => {
+      if (fn.mock.calls.length === 1) queueMicrotask(() => controller.abort());
+      throw reset();
+    });
+    const policy = { base: 0, maxAttempts: 100 };
+    const call = retry(fn, policy, { clock, signal: controller.signal });
+    await expect(call).rejects.toMatchObject({ code: 'ABORTED', attempts: 16 });
+    expect(fn).toHaveBeenCalledTimes(16);
+    expect(clock.pending).toBe(0);
   });
 });
 
@@ -243,17 +362,21 @@ describe('an abort after the end', () => {
     expect(given?.aborted).toBe(false);
   });
 
-  it('changes nothing either where a made-up signal goes on calling', async () => {
-    const heard: EventListener[] = [];
-    const signal = {
-      aborted: false,
-      addEventListener: (_type: string, listener: EventListener) => heard.push(listener),
-      removeEventListener() {},
-    } as unknown as AbortSignal;
+  it('changes nothing either where the signal never lets go of its listeners', async () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const letGo = vi.spyOn(signal, 'removeEventListener').mockImplementation(() => {});
     const events: string[] = [];
-    await retry(() => 1, steady, { signal, on: ({ type }) => events.push(type) });
-    heard[0]?.(new Event('abort'));
+    let given: AbortSignal | undefined;
+    const work = (attempt: Attempt) => {
+      given = attempt.signal;
+      return 1;
+    };
+    await retry(work, steady, { signal, on: ({ type }) => events.push(type) });
+    expect(letGo).toHaveBeenCalledTimes(1);
+    controller.abort();
     expect(events).toEqual(['attempt', 'success']);
+    expect(given?.aborted).toBe(false);
   });
 
   it('changes nothing after all attempts failed either', async () => {
@@ -302,15 +425,54 @@ describe('an abort from a callback', () => {
       clock,
       signal: controller.signal,
       on: ({ type }) => events.push(type),
-      retryIf() {
-        controller.abort();
-        return verdict;
+      retryIf: {
+        result() {
+          controller.abort();
+          return verdict;
+        },
       },
     });
     await expect(call).rejects.toMatchObject({ code: 'ABORTED' });
     expect(events).toEqual(['attempt', 'giveUp']);
     expect(dispose).toHaveBeenCalledTimes(1);
     expect(clock.pending).toBe(0);
+  });
+
+  it.each([true, false, undefined])(
+    'of a retryIf that says %s of an error ends the call, once',
+    async (verdict) => {
+      const clock = virtualClock();
+      const controller = new AbortController();
+      const events: string[] = [];
+      const call = retry(() => Promise.reject(reset()), steady, {
+        clock,
+        signal: controller.signal,
+        on: ({ type }) => events.push(type),
+        retryIf() {
+          controller.abort();
+          return verdict;
+        },
+      });
+      await expect(call).rejects.toMatchObject({ code: 'ABORTED', attempts: 1 });
+      expect(events).toEqual(['attempt', 'giveUp']);
+      expect(clock.pending).toBe(0);
+    },
+  );
+
+  it('of the success event changes nothing: the attempt has worked', async () => {
+    const controller = new AbortController();
+    let given: AbortSignal | undefined;
+    const on = { success: () => controller.abort() };
+    const call = retry(
+      ({ signal }) => {
+        given = signal;
+        return 'fine';
+      },
+      steady,
+      { signal: controller.signal, on },
+    );
+    await expect(call).resolves.toBe('fine');
+    expect(given?.aborted).toBe(false);
   });
 
   it('of the signal of the attempt ends the call, once', async () => {

@@ -123,8 +123,51 @@ describe('a call behind an open breaker', () => {
       { base: 0, maxAttempts: 100, maxUncounted: 3 },
       { breaker },
     );
-    expect(error).toMatchObject({ code: 'TOO_MANY_UNCOUNTED', attempts: 4 });
+    expect(error).toMatchObject({ code: 'CIRCUIT_OPEN', attempts: 4, retryAfterMs: 1000 });
     expect(startedAt).toEqual([0, 1000, 2000, 3000]);
+  });
+
+  it('fails fast where no uncounted failure is allowed, and says how long it would be', async () => {
+    const clock = virtualClock();
+    const fn = vi.fn();
+    const breaker = opened(clock, 5000);
+    const error = await outcome(clock, fn, { ...steady, maxUncounted: 0 }, { breaker });
+    expect(error).toMatchObject({
+      code: 'CIRCUIT_OPEN',
+      attempts: 0,
+      history: [],
+      retryAfterMs: 5000,
+      message: 'Gave up after 0 attempts (CIRCUIT_OPEN).',
+    });
+    expect(clock.monotonic()).toBe(0);
+    expect(fn).not.toHaveBeenCalled();
+  });
+
+  it('fails fast too while the one probe is taken', async () => {
+    const clock = virtualClock();
+    const breaker = opened(clock, 1000);
+    await clock.advance(1000);
+    breaker.admit();
+    const fn = vi.fn();
+    const error = await outcome(clock, fn, { ...steady, maxUncounted: 0 }, { breaker });
+    expect(error).toMatchObject({ code: 'CIRCUIT_OPEN', attempts: 0 });
+    expect(error).not.toHaveProperty('retryAfterMs');
+    expect(fn).not.toHaveBeenCalled();
+  });
+
+  it('fails fast as soon as its own failures have opened it', async () => {
+    const clock = virtualClock();
+    const breaker = createBreaker({ clock, failures: 2, openFor: '1s' });
+    const fn = vi.fn(() => Promise.reject(reset()));
+    const policy = { ...steady, maxAttempts: 9, maxUncounted: 0 };
+    const error = await outcome(clock, fn, policy, { breaker });
+    expect(error).toMatchObject({
+      code: 'CIRCUIT_OPEN',
+      attempts: 2,
+      cause: { message: 'reset' },
+      retryAfterMs: 800,
+    });
+    expect(clock.monotonic()).toBe(300);
   });
 
   it('gives up when an opening that was waited for is still open', async () => {
@@ -204,13 +247,13 @@ describe('a call behind an open breaker', () => {
 });
 
 describe('what a call tells its breaker', () => {
-  it('opens it by failures, timeouts and refused results, and closes it by success', async () => {
+  it('opens it by failures, timeouts and refused Responses, and closes it by success', async () => {
     const clock = virtualClock();
     const breaker = createBreaker({ clock, failures: 3, openFor: '1s' });
     const outcomes = [
       () => Promise.reject(reset()),
       () => new Promise(() => {}),
-      () => 'not ready',
+      () => new Response(null, { status: 503 }),
       () => 'ready',
     ];
     const policy = { ...steady, attemptTimeout: 500 };
@@ -218,11 +261,59 @@ describe('what a call tells its breaker', () => {
     const states: string[] = [];
     const result = await outcome(clock, fn, policy, {
       breaker,
-      retryIf: ({ result: value }) => (value === 'not ready' ? true : undefined),
+      retryIf: { result: (value) => value !== 'ready' },
       on: () => states.push(breaker.state),
     });
     expect(result).toBe('ready');
     expect(states.join(' ')).toBe('closed closed closed closed closed open open half_open closed');
+  });
+
+  it('does not open it by plain results that are refused: an answer is an answer', async () => {
+    const clock = virtualClock();
+    const breaker = createBreaker({ clock, failures: 1 });
+    const fn = vi.fn(() => ({ ready: false }));
+    const retryIf = { result: () => true };
+    const error = await outcome(clock, fn, steady, { breaker, retryIf });
+    expect(error).toMatchObject({ code: 'EXHAUSTED', decision: { failure: { code: 'RESULT' } } });
+    expect(fn).toHaveBeenCalledTimes(4);
+    expect(breaker).toMatchObject({ state: 'closed', openings: 0 });
+  });
+
+  it('takes a plain result that is refused for the end of failures in a row', async () => {
+    const clock = virtualClock();
+    const breaker = createBreaker({ clock, failures: 2 });
+    const outcomes = [
+      () => Promise.reject(reset()),
+      () => 'not ready',
+      () => Promise.reject(reset()),
+      () => 'ready',
+    ];
+    const fn = vi.fn(({ attempt }: Attempt) => outcomes[attempt - 1]?.());
+    const retryIf = { result: (value: unknown) => value !== 'ready' };
+    expect(await outcome(clock, fn, steady, { breaker, retryIf })).toBe('ready');
+    expect(breaker.openings).toBe(0);
+  });
+
+  it('closes it by a probe whose plain result is refused', async () => {
+    const clock = virtualClock();
+    const breaker = opened(clock, 1000);
+    await clock.advance(1000);
+    const policy = { ...steady, maxAttempts: 1 };
+    const retryIf = { result: () => true };
+    const error = await outcome(clock, () => 'not ready', policy, { breaker, retryIf });
+    expect(error).toMatchObject({ code: 'EXHAUSTED', result: 'not ready' });
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('leaves the word to the next probe where this one met a bug of its own', async () => {
+    const clock = virtualClock();
+    const breaker = opened(clock, 1000);
+    await clock.advance(1000);
+    const bug = new TypeError('x is not a function');
+    expect(await outcome(clock, () => Promise.reject(bug), steady, { breaker })).toBe(bug);
+    expect(breaker.state).toBe('half_open');
+    expect(await outcome(clock, () => 'served', steady, { breaker })).toBe('served');
+    expect(breaker.state).toBe('closed');
   });
 
   it('says nothing when a callback of the caller fails: the probe is let go of', async () => {

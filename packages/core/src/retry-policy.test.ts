@@ -138,6 +138,26 @@ describe('delays', () => {
     ).resolves.toBe(9);
   });
 
+  it.each<[string, Runtime]>([
+    ['without a signal', {}],
+    ['with a signal', { signal: new AbortController().signal }],
+  ])('of nothing take no time at all, except each sixteenth, %s', async (_, runtime) => {
+    const clock = virtualClock();
+    const setTimer = vi.spyOn(clock, 'setTimer');
+    const fn = vi.fn(() => {
+      throw reset();
+    });
+    const call = retry(fn, { base: 0, maxAttempts: 40 }, { ...runtime, clock });
+    // Not even a microtask has passed.
+    expect(fn).toHaveBeenCalledTimes(16);
+    expect(clock.pending).toBe(1);
+    const settled = call.catch((error: unknown) => error);
+    await clock.run();
+    expect(await settled).toMatchObject({ code: 'EXHAUSTED', attempts: 40 });
+    expect(setTimer.mock.calls.map(([, ms]) => ms)).toEqual([0, 0]);
+    expect(clock.monotonic()).toBe(0);
+  });
+
   it.each([true, undefined])(
     'tell the clock whether to keep the process alive: unref %s',
     async (unref) => {

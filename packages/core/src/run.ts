@@ -72,10 +72,7 @@ export async function run<T>(
   /** A result that nobody has got yet. */
   let held: unknown;
 
-  const watch =
-    isLimited || signal || parent
-      ? new Watch(runtime, (reason) => running?.abort(reason))
-      : undefined;
+  const watch = isLimited || signal || parent ? new Watch(runtime) : undefined;
   try {
     for (;;) {
       let ending: Ending<Awaited<T>> | NotStarted;
@@ -87,6 +84,7 @@ export async function run<T>(
         else ending = await Promise.resolve(started.work).then(asResult, asError);
       }
       begun = undefined;
+      if (watch) watch.underWay = undefined;
       let error = history.at(-1)?.error;
       let failure = lastFailure ?? noTime;
       let verdict: boolean | undefined;
@@ -94,7 +92,7 @@ export async function run<T>(
         const { result } = ending;
         held = result;
         verdict = retryIf?.result?.(result, attempt) === true;
-        if (!verdict && !(retryIf && watch?.aborted)) {
+        if (!verdict && !(retryIf?.result && watch?.aborted)) {
           held = undefined;
           giveBack('succeeded');
           budget?.success();
@@ -175,6 +173,7 @@ export async function run<T>(
     const context = new AttemptContext(leader?.attempt ?? attempt, maxAttempts, runtime, first);
     first ??= context;
     running = context;
+    if (watch) watch.underWay = context;
     context.endsAt = Math.min(now + attemptTimeout, deadlineAt);
     tell('attempt');
     if (watch?.aborted) return { kind: 'late' };

@@ -1,3 +1,4 @@
+import type { AttemptContext } from './attempt.ts';
 import type { Clock } from './clock.ts';
 import { dispose } from './dispose.ts';
 import type { Runtime } from './runtime.ts';
@@ -11,20 +12,19 @@ export type Ending<T> =
 
 /** What may end an attempt or a wait before its time: the caller's signal, a parent's, a timer. */
 export class Watch {
+  /** Told of an abort first, and not any more once its work is done. */
+  underWay: AttemptContext | undefined;
   readonly #clock: Clock;
   readonly #unref: boolean | undefined;
   readonly #own: AbortSignal | undefined;
   readonly #parent: AbortSignal | undefined;
-  /** The attempt that is running is told first. */
-  readonly #onAbort: (reason: unknown) => void;
   #interrupt: (() => void) | undefined;
 
-  constructor(runtime: Runtime<never>, onAbort: (reason: unknown) => void) {
+  constructor(runtime: Runtime<never>) {
     this.#clock = runtime.clock ?? systemClock;
     this.#unref = runtime.unref;
     this.#own = runtime.signal;
     this.#parent = runtime.parent?.signal;
-    this.#onAbort = onAbort;
     this.#own?.addEventListener('abort', this);
     this.#parent?.addEventListener('abort', this);
   }
@@ -42,6 +42,7 @@ export class Watch {
       const end = (ending: Ending<T>) => {
         if (isOver) return;
         isOver = true;
+        this.underWay = undefined;
         if (timer !== undefined) this.#clock.clearTimer(timer);
         resolve(ending);
       };
@@ -61,7 +62,7 @@ export class Watch {
 
   /** The signals call this. */
   handleEvent(): void {
-    this.#onAbort(this.aborted?.reason);
+    this.underWay?.abort(this.aborted?.reason);
     this.#interrupt?.();
   }
 
