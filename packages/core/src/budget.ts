@@ -25,7 +25,7 @@ export interface BudgetOptions {
   timeoutCost?: number;
   /** What a success gives back (1). */
   refund?: number;
-  /** Tokens that retries must leave in the bucket (0). gRPC keeps more than half of them. */
+  /** No retry unless more than this would be left; 0 by default, and then the last token may go. */
   reserve?: number;
 }
 
@@ -50,16 +50,16 @@ export function createBudget(options: BudgetOptions = {}): Budget {
     refund = 1,
     reserve = 0,
   } = values as BudgetOptions;
-  if (capacity < cost + reserve) {
-    const message = `${capacity} leaves no retry at a cost of ${cost} and a reserve of ${reserve}.`;
-    const fault: Fault = { path: 'capacity', code: 'INVALID_VALUE', message };
-    throw new ConfigError('INVALID_CONFIG', 'The budget has faults:', [fault]);
-  }
   let tokens = capacity;
 
   function allows(price: number): boolean {
     const left = tokens - price;
     return reserve > 0 ? left > reserve : left >= 0;
+  }
+  if (!allows(cost)) {
+    const message = `${capacity} leaves no retry at a cost of ${cost} and a reserve of ${reserve}.`;
+    const fault: Fault = { path: 'capacity', code: 'INVALID_VALUE', message };
+    throw new ConfigError('INVALID_CONFIG', 'The budget has faults:', [fault]);
   }
   return {
     capacity,

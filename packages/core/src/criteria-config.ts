@@ -2,7 +2,7 @@ import { ConfigError } from './errors.ts';
 import type { ErrorCode, Fault } from './errors.ts';
 import { nearest } from './faults.ts';
 
-/** What a criterion is configured by; the names are those of contract section 5. */
+/** What a criterion is configured by; the names are those that workflows use. */
 export interface CriterionConfig {
   /** The delay of an entity that has none, in seconds. */
   defaultRetryDelaySeconds: number;

@@ -36,7 +36,7 @@ export interface RetryDelayResult {
  * Whether the delay since the last attempt is over: `currentTime - lastAttemptTime >= delay`, in ms.
  *
  * Pure but for its ports, and total: whatever it is handed, it answers, and where it cannot know it answers
- * false. The rows of contract section 5 apply in their order; the first that ends the evaluation wins. Of
+ * false. Missing and odd data are looked at from the top down; the first that ends the evaluation wins. Of
  * several reasons that hold, the one given is
  * - elapsed: MAXIMUM_DELAY_ELAPSED when the cap cut the delay, else JITTER_ELAPSED when jitter lengthened it,
  *   else BACKOFF_ELAPSED when it is exponential, else FIXED_DELAY_ELAPSED;

@@ -236,7 +236,6 @@ describe('a Response that was thrown', () => {
     const cancelled: number[] = [];
     const fn = ({ attempt }: Attempt): never => {
       const body = new ReadableStream({ cancel: () => void cancelled.push(attempt) });
-      // oxlint-disable-next-line no-throw-literal, only-throw-error -- as some frameworks do
       throw new Response(body, { status });
     };
     return { cancelled, fn };

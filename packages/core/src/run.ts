@@ -117,7 +117,8 @@ export async function run<T>(
       if (abort) facts.aborted = true;
       if (typeof verdict === 'boolean') facts.retryable = verdict;
       // A result that is not wanted yet is an answer all the same.
-      giveBack(abort ? undefined : failure.code === 'RESULT' ? 'succeeded' : failure);
+      const isAnswer = ending.kind === 'result' && failure.code === 'RESULT';
+      giveBack(abort ? undefined : isAnswer ? 'succeeded' : failure);
       const decision = decideOn(facts);
       if (running && !abort) {
         const record: AttemptRecord = { attempt, error, failure };
@@ -206,7 +207,9 @@ export async function run<T>(
 
   function pause(ms: number): Promise<unknown> {
     if (watch) return watch.until(ms);
-    return new Promise<void>((resolve) => void clock.setTimer(resolve, ms, runtime.unref));
+    return new Promise<void>((resolve) => {
+      clock.setTimer(resolve, ms, runtime.unref);
+    });
   }
 
   /** The breaker gets its ticket back, with what the attempt says about the other side. */

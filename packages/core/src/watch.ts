@@ -55,7 +55,7 @@ export class Watch {
       if (this.aborted) this.#interrupt();
       work?.then(
         (result) => (isOver ? dispose(result) : end({ kind: 'result', result })),
-        (error: unknown) => end({ kind: 'error', error }),
+        (error: unknown) => (isOver ? dispose(error) : end({ kind: 'error', error })),
       );
     });
   }
