@@ -45,12 +45,11 @@ describe('the schema and definePolicy', () => {
     let refused = 0;
     fc.assert(
       fc.property(policy, (data) => {
-        const isValid = validate(data);
         const isDefined = defines(data);
         if (!isDefined) refused += 1;
         // Where fields of a policy and an override meet, the schema lets more pass.
-        if (isDefined) expect(isValid, JSON.stringify(data)).toBe(true);
-        else if (!('overrides' in data)) expect(isValid, JSON.stringify(data)).toBe(false);
+        const allowed = isDefined ? [true] : 'overrides' in data ? [true, false] : [false];
+        expect(allowed, JSON.stringify(data)).toContain(validate(data));
       }),
       { numRuns: 2000 },
     );
