@@ -26,10 +26,7 @@ export function delayOf(
   random: () => number,
   previousMs: number | undefined,
 ): number {
-  const raw = rawDelay(p, attempt);
-  const isSpread =
-    p.jitter !== 'none' && (raw > 0 || p.jitter === 'add' || p.jitter === 'decorrelated');
-  const delayMs = isSpread ? jittered(p, raw, random(), previousMs) : raw;
+  const delayMs = jittered(p, rawDelay(p, attempt), random, previousMs);
   return Math.floor(p.hardCap ? Math.min(delayMs, p.cap) : delayMs);
 }
 
@@ -61,23 +58,30 @@ function rawDelay(p: DefinedPolicy, attempt: number): number {
   }
 }
 
-function jittered(p: DefinedPolicy, d: number, u: number, previousMs: number | undefined): number {
+function jittered(
+  p: DefinedPolicy,
+  d: number,
+  random: () => number,
+  previousMs: number | undefined,
+): number {
+  // Of nothing there is nothing to spread, but by the jitters that add.
+  if (d === 0 && p.jitter !== 'add' && p.jitter !== 'decorrelated') return 0;
   switch (p.jitter) {
     case 'none':
       return d;
     case 'up':
-      return d + u * p.jitterRatio * d;
+      return d + random() * p.jitterRatio * d;
     case 'around':
-      return d + (2 * u - 1) * p.jitterRatio * d;
+      return d + (2 * random() - 1) * p.jitterRatio * d;
     case 'add':
-      return d + u * p.jitterAdd;
+      return d + random() * p.jitterAdd;
     case 'full':
-      return u * d;
+      return random() * d;
     case 'equal':
-      return (d + u * d) / 2;
+      return (d + random() * d) / 2;
     case 'decorrelated': {
       const low = Math.min(p.base, p.cap);
-      return low + u * (Math.min(p.cap, 3 * atLeast(previousMs, low)) - low);
+      return low + random() * (Math.min(p.cap, 3 * atLeast(previousMs, low)) - low);
     }
   }
 }
