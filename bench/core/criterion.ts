@@ -1,20 +1,15 @@
+import { isRetryDelayElapsed } from 'redrive';
 import type { Contestant } from '../harness.ts';
 import { race } from '../race.ts';
 import type { Case } from '../result.ts';
 
 const TARGET = 1e6;
 
-interface Criteria {
-  isRetryDelayElapsed?: (input: unknown) => { matches: boolean };
-}
-
 export const criterion: Case = {
   name: 'criterion',
   about:
     'isRetryDelayElapsed for an entity as it comes from the wire: times as text, backoff, jitter',
   async run(effort) {
-    const { isRetryDelayElapsed } = (await import('redrive')) as unknown as Criteria;
-    if (!isRetryDelayElapsed) throw new Error('redrive exports no isRetryDelayElapsed');
     let turn = 0;
     const redrive: Contestant = {
       name: 'redrive',

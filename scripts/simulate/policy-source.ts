@@ -15,7 +15,13 @@ export class SourceError extends Error {
 }
 
 const { categories, ...plain } = presets;
-const named: Readonly<Record<string, DefinedPolicy>> = { ...plain, ...categories };
+const named: Readonly<Record<string, DefinedPolicy>> = {
+  ...plain,
+  ...categories,
+  ...Object.fromEntries(
+    Object.entries(categories).map(([name, policy]) => [`categories.${name}`, policy]),
+  ),
+};
 
 export function readPolicy(source: string | undefined, folder: string): PolicySource {
   if (source === undefined) {

@@ -145,7 +145,7 @@ export const rows = {
     },
   ),
   history: row(
-    'The final error has the errors of all attempts',
+    'The final error has the errors of its attempts (the last 50)',
     ['allErrors'],
     ['yes', 'no', 'no', 'no', 'no', 'no'],
   ),

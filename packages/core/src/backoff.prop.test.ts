@@ -259,7 +259,7 @@ function withoutJitter(policy: Policy, attempt: number): number {
   return delayFor({ ...policy, jitter: 'none' }, { attempt });
 }
 
-/** The contract's raw(n) for whole attempts, saturated at the cap. */
+/** The raw delay of attempt n for whole attempts, saturated at the cap. */
 function rawOf(p: DefinedPolicy, n: number): number {
   const grown = {
     exponential: () => (p.base === 0 ? 0 : p.base * p.multiplier ** (n - 1)),
@@ -270,7 +270,7 @@ function rawOf(p: DefinedPolicy, n: number): number {
   return Math.min(grown[p.strategy](), p.cap);
 }
 
-/** The least and the most that the contract's table allows for a capped delay d. */
+/** The least and the most that the table of jitters allows for a capped delay d. */
 function rangeOf(p: DefinedPolicy, d: number, previousMs = 0): [number, number] {
   const base = Math.min(p.base, p.cap);
   const ranges: Record<DefinedPolicy['jitter'], [number, number]> = {

@@ -67,7 +67,7 @@ describe('the raw delay', () => {
   });
 });
 
-describe('jitter, as the contract has it', () => {
+describe('jitter, row by row', () => {
   const base = { strategy: 'fixed', base: 1000 } as const;
   const walk = { base: 1000, cap: 100_000, jitter: 'decorrelated' } as const;
 

@@ -5,7 +5,7 @@ import type { FailureClass } from './failure.ts';
 
 const classOf = (text: string, rules?: readonly ClassifyRule[]) => classifyText(text, rules)?.class;
 
-const contract: Record<Exclude<FailureClass, 'unknown'>, string[]> = {
+const listedWords: Record<Exclude<FailureClass, 'unknown'>, string[]> = {
   transient: [
     'timeout',
     'timed out',
@@ -60,7 +60,7 @@ const statuses = {
   transient: [408, 425, 429, 502, 503, 504],
   business: [400, 401, 403, 404, 409, 422],
 };
-const listed = Object.entries(contract).flatMap(([name, words]) =>
+const listed = Object.entries(listedWords).flatMap(([name, words]) =>
   words.map((word) => [word, name] as const),
 );
 const numbered = Object.entries(statuses).flatMap(([name, numbers]) =>

@@ -14,7 +14,7 @@ const faultsOf = (settings: unknown, choice?: CriterionChoice): ConfigError => {
 };
 
 describe('criterionConfig', () => {
-  it('gives the defaults of the contract', () => {
+  it('gives the documented defaults', () => {
     expect(criterionConfig()).toEqual({
       defaultRetryDelaySeconds: 60,
       defaultBackoffMultiplier: 2,

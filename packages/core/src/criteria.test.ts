@@ -18,7 +18,7 @@ const backoff = { ...plain, exponentialBackoff: true } satisfies RetryDelayInput
 const random = (unit: number): CriterionPorts => ({ random: () => unit });
 const codes = (warnings: string[]): string[] => warnings.map((text) => text.split(':')[0] ?? '');
 
-describe('the rows of the contract, in their order', () => {
+describe('missing and odd data, from the top down', () => {
   it.each([undefined, null])('answers DATA_UNAVAILABLE without lastAttemptTime (%s)', (missing) => {
     const result = isRetryDelayElapsed({ ...plain, lastAttemptTime: missing });
     expect(result).toEqual({

@@ -13,7 +13,7 @@ import {
 } from './policy-fields.ts';
 
 describe('the table of fields', () => {
-  it('has the words of the contract', () => {
+  it('has the documented words', () => {
     expect(Object.keys(policyFields)).toEqual([
       'maxAttempts',
       'strategy',

@@ -134,7 +134,8 @@ export function simulate(policy: Policy | DefinedPolicy, world: World = {}): Sim
       gaveUp[decision.reason] = (gaveUp[decision.reason] ?? 0) + 1;
     } else {
       attempt[client] = decision.nextAttempt;
-      previousMs[client] = decision.delayMs;
+      // As in production: a server's wish is no step of the decorrelated walk.
+      if (decision.reason === 'BACKOFF') previousMs[client] = decision.delayMs;
       agenda.add(client, doneAt + decision.delayMs);
     }
   }

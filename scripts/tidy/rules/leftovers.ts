@@ -6,7 +6,7 @@ const MARKERS = /\b(?:TODO|FIXME|XXX|HACK)\b/g;
 const MACHINE_PATHS = /(?<![\w.~*}-])\/(?:home|root|Users|work)\/[\w.-]+/g;
 const LOCKFILE = 'package-lock.json';
 
-/** Tests have no limit: a contract's table is as long as the contract. */
+/** Tests have no limit: a table of cases is as long as it is. */
 export function fileLength(tree: Tree): Finding[] {
   return tree.paths
     .filter((path) => isCode(path) && !isTest(path))
