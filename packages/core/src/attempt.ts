@@ -1,19 +1,11 @@
 import type { Attempt, Runtime } from './runtime.ts';
-import { systemClock, systemRandom } from './system.ts';
+import { freshId, systemClock, systemRandom } from './system.ts';
 
 let seed: number | undefined;
-let keyPrefix: string | undefined;
-let calls = 0;
 
 /** The seed of in-process calls: random once per process, so that a thousand pods do not move in step. */
 export function processSeed(): number {
   return (seed ??= Math.floor(systemRandom() * Number.MAX_SAFE_INTEGER));
-}
-
-/** Unlike any other in this process, and hardly like one in another. */
-function freshKey(): string {
-  keyPrefix ??= `${processSeed().toString(36)}-`;
-  return keyPrefix + ++calls;
 }
 
 /** The function's view of one attempt. What costs something is made when it is touched. */
@@ -43,7 +35,7 @@ export class AttemptContext implements Attempt {
 
   get idempotencyKey(): string {
     if (this._first) return this._first.idempotencyKey;
-    return (this._key ??= this._runtime?.key ?? freshKey());
+    return (this._key ??= this._runtime?.key ?? freshId());
   }
 
   get remainingMs(): number {

@@ -14,7 +14,7 @@ export interface DelayFacts {
  * The delay that follows a failed attempt, in whole ms, rounded down. Pure and total: odd numbers are clamped,
  * and a field of an undefined policy that makes no sense falls back to its default.
  */
-export function delayFor(policy: Policy | DefinedPolicy, facts: DelayFacts): number {
+export function delayFor(policy: Policy, facts: DelayFacts): number {
   const { attempt, random, previousMs } = Object(facts) as DelayFacts;
   return delayOf(defined(policy), attempt, () => clampRandom(random) ?? 0.5, previousMs);
 }

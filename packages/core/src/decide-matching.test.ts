@@ -94,10 +94,19 @@ describe('what is retried', () => {
     expect(outcome({ ...policy, retryOn: ['transient'] }, { failure: refused })).toBe('PERMANENT');
   });
 
-  it('is what the caller says, before anything else', () => {
-    const policy = { ...steady, idempotent: false, retryOn: [], neverOn: ['any'] };
+  it('is what the caller says, before what the lists say', () => {
+    const policy = { ...steady, retryOn: [], neverOn: ['any'] };
     expect(outcome(policy, { retryable: true })).toBe(100);
     expect(outcome(steady, { retryable: false })).toBe('PERMANENT');
+  });
+
+  it('is nothing that may have run, where that must not happen twice, whatever the caller says', () => {
+    const policy = { ...steady, idempotent: false };
+    const failure = { class: 'transient' } as const;
+    expect(outcome(policy, { retryable: true, failure })).toBe('PERMANENT');
+    expect(outcome(policy, { retryable: true, failure: { ...failure, notExecuted: true } })).toBe(
+      100,
+    );
   });
 
   it('is not decided by a word that stands for a missing status', () => {

@@ -210,7 +210,12 @@ describe('decide', () => {
     fc.assert(
       fc.property(policies, plainFacts, (policy, asked) => {
         const { overrides: _, ...simple } = policy;
-        const p = definePolicy({ ...simple, maxAttempts: 1e9, deadline: undefined });
+        const p = definePolicy({
+          ...simple,
+          maxAttempts: 1e9,
+          deadline: undefined,
+          idempotent: true,
+        });
         const { retryAfterMs: __, ...failure } = asked.failure;
         const attempt = Math.min(asked.attempt, 1e9 - 1);
         const random = unitRandom(asked.seed as number, asked.key as string, attempt);

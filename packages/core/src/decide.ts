@@ -22,7 +22,7 @@ export interface Facts {
   elapsedMs?: number;
   /** Time left by some other limit, a caller's or a task's. */
   remainingMs?: number;
-  /** The caller's own verdict, which outranks `retryOn`, `neverOn` and `idempotent`. */
+  /** The caller's own verdict, which outranks `retryOn` and `neverOn`, but never `idempotent: false`. */
   retryable?: boolean;
   aborted?: boolean;
   budgetExhausted?: boolean;
@@ -66,7 +66,7 @@ export type Decision = Retry | GiveUp;
  * What to do about a failure. Pure and total: odd numbers are clamped, nothing is thrown, and the same
  * policy and facts always give the same decision.
  */
-export function decide(policy: Policy | DefinedPolicy, facts: Facts): Decision {
+export function decide(policy: Policy, facts: Facts): Decision {
   const given = defined(policy);
   facts = Object(facts) as Facts;
   const { circuit } = facts;
@@ -85,7 +85,7 @@ export function decide(policy: Policy | DefinedPolicy, facts: Facts): Decision {
   if (facts.aborted) return no('ABORTED');
   if (leftMs <= 0) return no('DEADLINE');
   if (circuit?.waited) return no('CIRCUIT_OPEN', circuitMs);
-  if (!circuit && !(facts.retryable ?? isRetryable(given, failure))) return no('PERMANENT');
+  if (!circuit && !isRetryable(given, failure, facts.retryable)) return no('PERMANENT');
   // Also an attempt that was not counted: its policy may have been lowered while it waited.
   if (attempt >= maxAttempts + (counted ? 0 : 1)) return no('EXHAUSTED');
   if (!counted && uncounted >= p.maxUncounted) {
@@ -137,9 +137,10 @@ function randomOf({ random, seed, key }: Facts, n: number): number {
   return clampRandom(random) ?? unitRandom(Number.isFinite(seed) ? (seed as number) : 0, text, n);
 }
 
-/** Whether the policy retries such a failure at all. The more specific word wins; on a tie, `retryOn`. */
-function isRetryable(p: DefinedPolicy, failure: Failure): boolean {
+/** Whether such a failure is retried at all. The more specific word wins; on a tie, `retryOn`. */
+function isRetryable(p: DefinedPolicy, failure: Failure, verdict: boolean | undefined): boolean {
   if (!p.idempotent && !failure.notExecuted) return false;
+  if (typeof verdict === 'boolean') return verdict;
   // The usual case first: nothing is excluded, and the class is named.
   if (p.neverOn.length === 0 && p.retryOn.includes(failure.class)) return true;
   const yes = specificity(p.retryOn, failure);

@@ -77,11 +77,13 @@ export class RetryError extends Error {
       result?: unknown;
     },
   ) {
-    const { message } = decision.failure;
-    const times = `${details.attempts} attempt${details.attempts === 1 ? '' : 's'}`;
-    super(`Gave up after ${times} (${decision.reason})${message ? `: ${message}` : '.'}`, {
-      cause: details.cause,
-    });
+    const { reason, failure } = decision;
+    const { attempts, cause } = details;
+    const aborted = reason === 'ABORTED' && cause instanceof Error ? cause.message : undefined;
+    const code = failure.code === reason ? undefined : failure.code;
+    const why = aborted ?? failure.message ?? code;
+    const times = `${attempts} attempt${attempts === 1 ? '' : 's'}`;
+    super(`Gave up after ${times} (${reason})${why ? `: ${why}` : '.'}`, { cause });
     this.code = decision.reason;
     this.decision = decision;
     this.attempts = details.attempts;

@@ -22,6 +22,6 @@ export interface Failure {
   retryAfterMs?: number;
   /** True when the work surely did not run: connection refused, name not found, 429. */
   notExecuted?: boolean;
-  /** False when this failure consumes no attempt (breaker open, snooze). */
+  /** False when this failure consumes no attempt (breaker open, a rule that says so). */
   counted?: boolean;
 }

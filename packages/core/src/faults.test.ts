@@ -108,12 +108,12 @@ describe('the sentence of a fault', () => {
     [
       { kind: 'name', known: ['transient'] },
       'transiet',
-      "'transiet' is not a failure class (transient), code, status or error name, as a text of at most 200 characters. Did you mean 'transient'?",
+      "'transiet' is not a failure class (transient), code, status or error name, as a text of at most 200 characters ('503'). Did you mean 'transient'?",
     ],
     [
       { kind: 'name', known: ['transient'] },
       429,
-      '429 is not a failure class (transient), code, status or error name, as a text of at most 200 characters.',
+      `429 is not a failure class (transient), code, status or error name, as a text of at most 200 characters ('503').`,
     ],
     [
       { kind: 'names', known: ['transient'], default: [] },
@@ -138,8 +138,8 @@ describe('the sentence of a fault', () => {
       'linear',
       "the jitter 'decorrelated' goes with the strategy 'exponential' only, not with 'linear'.",
     ],
-    [{ kind: 'known' }, 1, 'there is no such field.'],
-    [{ kind: 'known', near: 'base' }, 1, "there is no such field. Did you mean 'base'?"],
+    [{ kind: 'known', name: 'x', near: undefined }, 1, 'there is no such field.'],
+    [{ kind: 'known', name: 'x', near: 'base' }, 1, "there is no such field. Did you mean 'base'?"],
   ] as const)('about %o for %o says what is wanted', (wanted, value, sentence) => {
     expect(explainFault(wanted, value)).toBe(sentence);
   });

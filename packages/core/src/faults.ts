@@ -7,7 +7,8 @@ export type Name = { kind: 'name'; known: readonly string[] };
 export type Wanted =
   | Field
   | Name
-  | { kind: 'object' | 'pair' | 'decorrelated' | 'known'; near?: string };
+  | { kind: 'object' | 'pair' | 'decorrelated' }
+  | { kind: 'known' | 'fixed'; name: string; near: string | undefined };
 
 /** The sentence for one fault: what was found, what is wanted, and what may have been meant. */
 export function explainFault(wanted: Wanted, value: unknown): string {
@@ -25,7 +26,7 @@ export function explainFault(wanted: Wanted, value: unknown): string {
     case 'choice':
       return `${found} is not one of ${wanted.of.join(', ')}.${didYouMean(nearest(value, wanted.of))}`;
     case 'name':
-      return `${found} is not a failure class (${wanted.known.join(', ')}), code, status or error name, as a text of at most 200 characters.${didYouMean(nearest(value, wanted.known))}`;
+      return `${found} is not a failure class (${wanted.known.join(', ')}), code, status or error name, as a text of at most 200 characters ('503').${didYouMean(nearest(value, wanted.known))}`;
     case 'names':
       return `${found} is not a list of at most 100 failure classes, codes, statuses or error names, as texts.`;
     case 'objects':
@@ -36,8 +37,12 @@ export function explainFault(wanted: Wanted, value: unknown): string {
       return `a schedule and the strategy 'schedule' belong together: give both, or leave both out.`;
     case 'decorrelated':
       return `the jitter 'decorrelated' goes with the strategy 'exponential' only, not with ${found}.`;
+    case 'fixed':
+      return 'cannot be overridden for some failures: it belongs to the whole policy.';
     case 'known':
-      return `there is no such field.${didYouMean(wanted.near)}`;
+      return liveNames.includes(wanted.name)
+        ? 'is alive, not data: it goes in the third argument of retry, beside the policy.'
+        : `there is no such field.${didYouMean(wanted.near)}`;
   }
 }
 
@@ -55,6 +60,12 @@ export function nearest(word: unknown, options: readonly string[]): string | und
   }
   return best;
 }
+
+/** What goes in the runtime of a call, in our words and in those of others. */
+const liveNames =
+  'signal key classify retryIf budget breaker on clock random unref parent onFailedAttempt shouldRetry onRetry'.split(
+    ' ',
+  );
 
 /** What the same thing is called elsewhere. */
 const aliases: Record<string, string> = {
@@ -79,6 +90,9 @@ const aliases: Record<string, string> = {
   timeout: 'attemptTimeout',
   maxretrytime: 'deadline',
   all: 'any',
+  halfopenafter: 'openFor',
+  resettimeout: 'openFor',
+  threshold: 'failures',
 };
 
 function didYouMean(near: string | undefined): string {

@@ -35,8 +35,8 @@ export function readFields(
     const at = joinPath(path, name);
     const field = names.includes(name) ? fields[name] : undefined;
     if (field === undefined) {
-      const near = nearest(name, names);
-      fault(faults, at, 'UNKNOWN_FIELD', near ? { kind: 'known', near } : { kind: 'known' }, value);
+      const kind = name in fields ? 'fixed' : 'known';
+      fault(faults, at, 'UNKNOWN_FIELD', { kind, name, near: nearest(name, names) }, value);
     } else if (value !== undefined) {
       const read = readValue(field, value, at, faults);
       if (read !== undefined) values[name] = read;

@@ -44,6 +44,22 @@ describe('a faulty policy', () => {
     ]);
   });
 
+  it('says where a live thing belongs, and what no override can change', () => {
+    const messages = (policy: object) => {
+      try {
+        return definePolicy(policy as Policy).fingerprint;
+      } catch (error) {
+        return (error as ConfigError).faults.map((fault) => fault.message);
+      }
+    };
+    expect(messages({ signal: 1, retryIf: 1, onFailedAttempt: 1 })).toEqual(
+      Array.from({ length: 3 }, () => expect.stringContaining('third argument of retry')),
+    );
+    expect(messages({ overrides: { 429: { deadline: '1s' } } })).toEqual([
+      expect.stringContaining('belongs to the whole policy'),
+    ]);
+  });
+
   it('is explained in the message of the error', () => {
     const define = () => definePolicy({ maxAttempt: 3, base: 'soon' } as unknown as Policy);
     expect(define).toThrow(ConfigError);

@@ -109,7 +109,7 @@ describe('the types', () => {
 
   it('take a defined policy for a policy', () => {
     expectTypeOf<DefinedPolicy>().toExtend<Policy>();
-    expectTypeOf(definePolicy).parameter(0).toEqualTypeOf<Policy | DefinedPolicy | undefined>();
+    expectTypeOf(definePolicy).parameter(0).toEqualTypeOf<Policy | undefined>();
   });
 
   it('of a defined policy have every field, durations as ms', () => {

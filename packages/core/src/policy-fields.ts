@@ -26,7 +26,7 @@ export const policyFields = {
   multiplier: { kind: 'number', min: 1, max: 1000, default: 2 },
   /** The raw delays one by one; the last entry repeats. Implies the strategy `schedule`. */
   schedule: { kind: 'durations', max: 1000 },
-  /** How a delay d is spread: d, d up to d + ratio, d - ratio to d + ratio, d plus up to jitterAdd, 0 to d, d/2 to d, or by the previous delay. */
+  /** How a delay d is spread: d, d to d + ratio * d, d - ratio * d to d + ratio * d, d plus up to jitterAdd, 0 to d, d/2 to d, or by the previous delay. */
   jitter: {
     kind: 'choice',
     of: ['none', 'up', 'around', 'add', 'full', 'equal', 'decorrelated'],
@@ -48,7 +48,7 @@ export const policyFields = {
   retryOn: { kind: 'names', known: failureWords, default: ['transient', 'unknown'] },
   /** What is not retried. The more specific word wins; named alike in both lists, it is retried. */
   neverOn: { kind: 'names', known: failureWords, default: [] },
-  /** How many failures that consume no attempt (breaker open, snooze) are allowed. */
+  /** How many failures that consume no attempt (breaker open, `counted: false`) are allowed. */
   maxUncounted: { kind: 'integer', min: 0, max: 1_000_000, default: 10 },
   /** False: retry only what surely was not executed (connection refused, name not found, 429). */
   idempotent: { kind: 'boolean', default: true },

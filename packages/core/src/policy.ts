@@ -63,7 +63,7 @@ export class DefinedPolicy {
  *
  * @example const policy = definePolicy({ maxAttempts: 5, base: '250ms', deadline: '10s' });
  */
-export function definePolicy(policy: Policy | DefinedPolicy = {}): DefinedPolicy {
+export function definePolicy(policy: Policy = {}): DefinedPolicy {
   return parsePolicy(policy);
 }
 
@@ -77,7 +77,7 @@ export function parsePolicy(data: unknown): DefinedPolicy {
 }
 
 /** For the total functions: a faulty field falls back to its default instead of throwing. */
-export function defined(policy: Policy | DefinedPolicy): DefinedPolicy {
+export function defined(policy: Policy): DefinedPolicy {
   return policy instanceof DefinedPolicy ? policy : normalise(policy, []);
 }
 

@@ -45,7 +45,7 @@ describe('an abort before the start', () => {
     await expect(retry(fn, steady, { signal })).rejects.toMatchObject({
       name: 'RetryError',
       code: 'ABORTED',
-      message: 'Gave up after 0 attempts (ABORTED).',
+      message: 'Gave up after 0 attempts (ABORTED): changed my mind',
       cause: reason,
       attempts: 0,
       history: [],

@@ -52,7 +52,7 @@ describe('the key', () => {
     expect(new Set(keys.slice(0, 3)).size).toBe(1);
     expect(new Set(keys.slice(3)).size).toBe(1);
     expect(keys[0]).not.toBe(keys[3]);
-    expect(keys[0]).toMatch(/^[a-z0-9]+-[a-z0-9]+$/);
+    expect(keys[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-4/);
   });
 
   it('is the one that was given', async () => {
@@ -61,12 +61,13 @@ describe('the key', () => {
   });
 
   it('is made only for a call that needs one', async () => {
-    const keyOf = () => retry(({ idempotencyKey }) => idempotencyKey);
-    const count = (key: string) => Number.parseInt(key.split('-')[1] as string, 36);
-    const before = count(await keyOf());
+    const made = vi.spyOn(crypto, 'randomUUID');
     await retry(() => 1);
     await retry(() => 1, { deadline: '1s' }, { signal: new AbortController().signal });
-    expect(count(await keyOf())).toBe(before + 1);
+    expect(made).not.toHaveBeenCalled();
+    await retry(({ idempotencyKey }) => idempotencyKey);
+    expect(made).toHaveBeenCalledTimes(1);
+    made.mockRestore();
   });
 });
 
@@ -222,5 +223,23 @@ describe('what counts as a failure to retry', () => {
   it('follows the override for its code', async () => {
     const policy = { ...steady, overrides: { ECONNRESET: { schedule: [7], maxAttempts: 3 } } };
     expect(await delaysOf(policy)).toEqual([7, 7]);
+  });
+});
+
+describe('a runtime that cannot work', () => {
+  it('is refused before anything runs, every fault at once', async () => {
+    const fn = vi.fn();
+    const runtime = { signal: 'x', budget: {}, breaker: 5, clock: {} } as unknown as Runtime;
+    await expect(retry(fn, {}, runtime)).rejects.toMatchObject({
+      name: 'ConfigError',
+      code: 'INVALID_CONFIG',
+      faults: ['signal', 'budget', 'breaker', 'clock'].map((path) => ({ path })),
+    });
+    expect(fn).not.toHaveBeenCalled();
+  });
+
+  it('may leave out what it has not, also as null', async () => {
+    const runtime = { signal: null, budget: null, on: () => {} } as unknown as Runtime<number>;
+    await expect(retry(() => 1, {}, runtime)).resolves.toBe(1);
   });
 });

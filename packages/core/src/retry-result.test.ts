@@ -49,7 +49,7 @@ describe('a verdict on a result', () => {
     const error = await outcome(({ attempt }) => `try ${attempt}`, { retryIf: refuseAll });
     expect(error).toMatchObject({
       code: 'EXHAUSTED',
-      message: 'Gave up after 4 attempts (EXHAUSTED).',
+      message: 'Gave up after 4 attempts (EXHAUSTED): RESULT',
       attempts: 4,
       result: 'try 4',
       cause: undefined,
@@ -78,9 +78,18 @@ describe('a verdict on a result', () => {
   });
 
   it('outranks the policy, which would not retry an unknown failure', async () => {
-    const policy = { ...steady, retryOn: ['transient'], idempotent: false } as const;
+    const policy = { ...steady, retryOn: ['transient'] } as const;
     const error = await outcome(() => 1, { retryIf: refuseAll }, policy);
     expect(error).toMatchObject({ code: 'EXHAUSTED', attempts: 4 });
+  });
+
+  it('does not repeat what must not run twice, and hands the result over', async () => {
+    const error = await outcome(
+      () => 'no',
+      { retryIf: refuseAll },
+      { ...steady, idempotent: false },
+    );
+    expect(error).toMatchObject({ code: 'PERMANENT', attempts: 1, result: 'no' });
   });
 
   it('reads a refused Response: its status, and how long to wait', async () => {

@@ -1,5 +1,5 @@
 import { AttemptContext } from './attempt.ts';
-import { ConfigError } from './errors.ts';
+import { ConfigError, type Fault } from './errors.ts';
 import { type DefinedPolicy, definePolicy } from './policy.ts';
 import type { Policy } from './policy-fields.ts';
 import { run } from './run.ts';
@@ -13,7 +13,7 @@ import type { Attempt, Runtime } from './runtime.ts';
  */
 export function retry<T>(
   fn: (attempt: Attempt) => T,
-  policy?: Policy | DefinedPolicy,
+  policy?: Policy,
   runtime?: Runtime<Awaited<T>>,
 ): Promise<Awaited<T>> {
   try {
@@ -24,7 +24,7 @@ export function retry<T>(
 }
 
 /** A reusable `retry`: the policy is checked once, here. */
-export function retrier(policy?: Policy | DefinedPolicy, runtime?: Runtime): Retrier {
+export function retrier(policy?: Policy, runtime?: Runtime): Retrier {
   const checked = definePolicy(policy);
   return (fn, more) => retry(fn, checked, more ? { ...(runtime as object), ...more } : runtime);
 }
@@ -37,7 +37,7 @@ export type Retrier = <T>(
 /** The same function with retries: its parameters, `this` and result type are kept. */
 export function retryable<This, Args extends unknown[], T>(
   fn: (this: This, ...args: Args) => T,
-  policy?: Policy | DefinedPolicy,
+  policy?: Policy,
   runtime?: Runtime<Awaited<T>>,
 ): (this: This, ...args: Args) => Promise<Awaited<T>> {
   assertFunction(fn);
@@ -60,6 +60,7 @@ function start<T>(
 ): Promise<Awaited<T>> {
   assertFunction(fn);
   if (policy.attemptTimeout !== undefined || policy.deadline !== undefined || isWatched(runtime)) {
+    if (runtime) checkRuntime(runtime);
     return run(fn, policy, runtime);
   }
   // The fast path: nothing to watch, so a first attempt that works costs one small object and one `then`.
@@ -81,6 +82,32 @@ function isWatched(runtime: Runtime<never> | undefined): boolean {
   const { signal, on, retryIf, budget, breaker, parent } = runtime;
   return (signal ?? on ?? retryIf ?? budget ?? breaker ?? parent) !== undefined;
 }
+
+/** A mistake here would else show as a TypeError from deep inside. */
+function checkRuntime(runtime: Runtime<never>): void {
+  const faults: Fault[] = [];
+  for (const [name, method] of liveParts) {
+    const part = runtime[name] as Record<string, unknown> | null | undefined;
+    if (part != null && typeof part[method] !== 'function') {
+      const message = `must be an object with the method ${method}, as from ${makers[name]}.`;
+      faults.push({ path: name, code: 'INVALID_VALUE', message });
+    }
+  }
+  if (faults.length > 0) throw new ConfigError('INVALID_CONFIG', 'The runtime has faults:', faults);
+}
+
+const makers = {
+  signal: 'an AbortController',
+  budget: 'createBudget',
+  breaker: 'createBreaker',
+  clock: 'virtualClock',
+};
+const liveParts = [
+  ['signal', 'addEventListener'],
+  ['budget', 'spend'],
+  ['breaker', 'admit'],
+  ['clock', 'setTimer'],
+] as const;
 
 function assertFunction(fn: unknown): void {
   if (typeof fn === 'function') return;

@@ -132,7 +132,7 @@ export async function run<T>(
         const refused = ending.kind === 'result' && !abort;
         const asItIs =
           decision.reason === 'PERMANENT'
-            ? executions === 1
+            ? executions === 1 && !refused
             : leader && executions > 0 && !abort && !refused;
         if (!asItIs) {
           const details = { attempts: executions, history, cause: error };

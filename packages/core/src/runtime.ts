@@ -8,8 +8,9 @@ import type { Failure, FailureClass } from './failure.ts';
 export interface Attempt {
   /** 1 for the first execution. */
   readonly attempt: number;
+  /** How many there may be. */
   readonly maxAttempts: number;
-  /** Aborted when this attempt times out or the caller aborts. Fresh per attempt, never aborted after success. */
+  /** Aborted when this attempt times out, the deadline passes or the caller aborts. Fresh per attempt, never aborted after success. */
   readonly signal: AbortSignal;
   /** Time left for this attempt by `attemptTimeout` and `deadline`; Infinity without them. */
   readonly remainingMs: number;
@@ -25,12 +26,15 @@ export interface Runtime<T = unknown> {
   key?: string | undefined;
   /** Your word on an error, before Redrive's own: a class, parts of a failure, or undefined for no opinion. */
   classify?: ((error: unknown) => FailureClass | Partial<Failure> | undefined) | undefined;
-  /** Your verdict on an error, or on a result as well. */
+  /** Your verdict on an error, or on a result as well. `idempotent: false` holds all the same. */
   retryIf?: RetryIfError | RetryIf<T> | undefined;
+  /** Bounds the retries of all calls that share it. */
   budget?: Budget | undefined;
+  /** Keeps calls away from what is down. A call waits for it, unless `maxUncounted` is 0. */
   breaker?: Breaker | undefined;
   /** One listener for everything, or one per type. A listener that throws or rejects never breaks the work. */
   on?: Listener | Listeners | undefined;
+  /** Time for tests: `virtualClock()` of `redrive/testing`. */
   clock?: Clock | undefined;
   /** Randomness for the jitter instead of the number derived from the key. */
   random?: Random | undefined;
@@ -40,7 +44,7 @@ export interface Runtime<T = unknown> {
   parent?: Attempt | undefined;
 }
 
-/** True: retry this error. False: do not. Undefined: as the policy says. */
+/** True: retry this error, whatever `retryOn` says. False: do not. Undefined: as the policy says. */
 export type RetryIfError = (error: unknown, attempt: number) => boolean | undefined;
 
 export interface RetryIf<T> {

@@ -1,7 +1,7 @@
 import { Agenda } from './agenda.ts';
 import { decide, type GiveUp } from './decide.ts';
 import type { Failure } from './failure.ts';
-import { type DefinedPolicy, definePolicy } from './policy.ts';
+import { definePolicy } from './policy.ts';
 import type { Policy } from './policy-fields.ts';
 import { unitRandom } from './random.ts';
 import {
@@ -74,7 +74,7 @@ const failures: Record<Exclude<AttemptOutcome, 'served'>, Failure> = {
  *
  * @example simulate({ maxAttempts: 8, jitter: 'none' }, { clients: 1000, outage: '5s', capacity: 200 }).peakAfterOutage
  */
-export function simulate(policy: Policy | DefinedPolicy, world: World = {}): Simulation {
+export function simulate(policy: Policy, world: World = {}): Simulation {
   const p = definePolicy(policy);
   const w = defineWorld(world);
   const service = new Service(w);

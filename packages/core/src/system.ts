@@ -35,6 +35,13 @@ export const systemClock: Clock = {
 
 export const systemRandom: Random = Math.random;
 
+/** An id like no other, also not in a copy of this process. */
+export function freshId(): string {
+  const { crypto } = globalThis as { crypto?: { randomUUID?: () => string } };
+  // A page that was not served over https lacks it.
+  return crypto?.randomUUID?.() ?? `${systemRandom()}`.slice(2) + `${systemRandom()}`.slice(2);
+}
+
 /** A fault in a listener or in a discarded result must not break the work, and must not vanish. */
 export function reportFault(what: string, error: unknown): void {
   console.error(`redrive: ${what}`, error);
