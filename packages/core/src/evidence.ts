@@ -100,25 +100,25 @@ function carried(error: Thrown, found: Evidence, clock: Now | undefined): void {
     return gaveUp(error, inner as Failure, found);
   }
   const code = codeOf(error);
-  const httpStatus = [
-    status,
-    statusCode,
-    (response as Thrown | undefined)?.['status'],
-    ($metadata as Thrown | undefined)?.['httpStatusCode'],
-  ].find(isStatus);
+  const httpStatus =
+    statusOf(status) ??
+    statusOf(statusCode) ??
+    statusOf((response as Thrown | undefined)?.['status']) ??
+    statusOf(($metadata as Thrown | undefined)?.['httpStatusCode']);
   if (code !== undefined || httpStatus !== undefined) {
-    note(found, 'class', classOf(code, httpStatus));
-    note(found, 'code', code);
-    note(found, 'status', httpStatus);
+    const kind = classOf(code, httpStatus);
+    if (kind) found.class ??= kind;
+    if (code !== undefined) found.code ??= code;
+    if (httpStatus !== undefined) found.status ??= httpStatus;
     if (httpStatus === 429 || notExecutedCodes.test(code ?? '')) found.notExecuted = true;
   }
-  const pushback = header(metadata, 'grpc-retry-pushback-ms');
+  const pushback = metadata ? header(metadata, 'grpc-retry-pushback-ms') : '';
   const waitMs =
     wholeMs(error['retryAfterMs']) ??
-    wholeMs(parseNumber(pushback)) ??
+    (pushback ? wholeMs(parseNumber(pushback)) : undefined) ??
     retryAfter(headers) ??
     retryAfter((response as Thrown | undefined)?.['headers']);
-  note(found, 'retryAfterMs', waitMs);
+  if (waitMs !== undefined) found.retryAfterMs ??= waitMs;
   // Pushback that is no wait says: do not come back.
   if (pushback && waitMs === undefined) found.class = 'technical';
 
@@ -172,8 +172,10 @@ function named(error: unknown, names: readonly string[]): Evidence | undefined {
   return names.some((name) => mistakes.test(name)) ? { class: 'technical' } : undefined;
 }
 
-function isStatus(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 100 && (value as number) < 600;
+function statusOf(value: unknown): number | undefined {
+  return Number.isInteger(value) && (value as number) >= 100 && (value as number) < 600
+    ? (value as number)
+    : undefined;
 }
 
 export function messageOf(error: unknown): string | undefined {

@@ -6,12 +6,13 @@ export function notify<Args extends unknown[]>(
   callback: (...args: Args) => unknown,
   ...args: Args
 ): void {
-  const report = (error: unknown) => reportFault(`${what} failed`, error);
   try {
     const returned = callback(...args);
-    if (isThenable(returned)) Promise.resolve(returned).catch(report);
+    if (isThenable(returned)) {
+      Promise.resolve(returned).catch((error: unknown) => reportFault(`${what} failed`, error));
+    }
   } catch (error) {
-    report(error);
+    reportFault(`${what} failed`, error);
   }
 }
 

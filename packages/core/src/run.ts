@@ -190,19 +190,19 @@ export async function run<T>(
   }
 
   /** The end of an attempt that a timeout, the deadline or the caller may end before it ends by itself. */
-  async function finish(
+  function finish(
     { context, work, startedAt: since }: Started<Awaited<T>>,
     watching: Watch,
   ): Promise<Ending<Awaited<T>>> {
     // Not its own `then`: only a promise's answers once, later, and with a value that is no thenable.
     // What is left by now: the function may have taken a while before it returned its promise.
-    const ending = await watching.until(context.remainingMs, Promise.resolve(work));
-    if (ending.kind !== 'timeout') return ending;
-    const timeoutMs = Math.round(context.endsAt - since);
-    const message = `Attempt ${context.attempt} took longer than ${timeoutMs} ms.`;
-    const error = new DOMException(message, 'TimeoutError');
-    context.abort(error);
-    return { kind: 'error', error, byDeadline: context.endsAt === deadlineAt };
+    return watching.until(context.remainingMs, Promise.resolve(work), () => {
+      const timeoutMs = Math.round(context.endsAt - since);
+      const message = `Attempt ${context.attempt} took longer than ${timeoutMs} ms.`;
+      const error = new DOMException(message, 'TimeoutError');
+      context.abort(error);
+      return { kind: 'error', error, byDeadline: context.endsAt === deadlineAt };
+    });
   }
 
   function pause(ms: number): Promise<unknown> {
@@ -276,7 +276,7 @@ export async function run<T>(
     const { on } = runtime;
     const listener = typeof on === 'function' ? on : (on?.[type] as Listener | undefined);
     if (!listener) return;
-    const event = { type, key: key(), seed: processSeed(), attempt, ...details };
+    const event = Object.assign({ type, key: key(), seed: processSeed(), attempt }, details);
     notify('a retry listener', listener, event as RetryEvent);
   }
 }

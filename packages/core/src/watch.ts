@@ -18,7 +18,9 @@ export class Watch {
   readonly #unref: boolean | undefined;
   readonly #own: AbortSignal | undefined;
   readonly #parent: AbortSignal | undefined;
-  #interrupt: (() => void) | undefined;
+  /** Ends what is being waited for, if something is. */
+  #resolve: ((ending: Ending<unknown>) => void) | undefined;
+  #timer: unknown;
 
   constructor(runtime: Runtime<never>) {
     this.#clock = runtime.clock ?? systemClock;
@@ -35,39 +37,43 @@ export class Watch {
   }
 
   /** Until the work is done, the time is over or somebody aborts. What the work brings later is disposed of. */
-  until<T>(ms: number, work?: Promise<T>): Promise<Ending<T>> {
+  until<T>(ms: number, work?: Promise<T>, onTimeout?: () => Ending<T>): Promise<Ending<T>> {
     return new Promise((resolve) => {
-      let isOver = false;
-      let timer: unknown;
-      const end = (ending: Ending<T>) => {
-        if (isOver) return;
-        isOver = true;
-        this.underWay = undefined;
-        if (timer !== undefined) this.#clock.clearTimer(timer);
-        resolve(ending);
-      };
-      const onTime = () => {
-        timer = undefined;
-        end({ kind: 'timeout' });
-      };
-      if (ms < Infinity) timer = this.#clock.setTimer(onTime, ms, this.#unref);
-      this.#interrupt = () => end({ kind: 'aborted' });
-      if (this.aborted) this.#interrupt();
+      const end = resolve as (ending: Ending<unknown>) => void;
+      this.#resolve = end;
+      if (ms < Infinity) {
+        const onTime = () => {
+          this.#timer = undefined;
+          this.#end(onTimeout?.() ?? { kind: 'timeout' });
+        };
+        this.#timer = this.#clock.setTimer(onTime, ms, this.#unref);
+      }
+      if (this.aborted) this.#end({ kind: 'aborted' });
+      // Another `resolve` by then: this work was given up, and what comes of it is late.
       work?.then(
-        (result) => (isOver ? dispose(result) : end({ kind: 'result', result })),
-        (error: unknown) => (isOver ? dispose(error) : end({ kind: 'error', error })),
+        (result) =>
+          this.#resolve === end ? this.#end({ kind: 'result', result }) : dispose(result),
+        (error: unknown) =>
+          this.#resolve === end ? this.#end({ kind: 'error', error }) : dispose(error),
       );
     });
+  }
+
+  #end(ending: Ending<unknown>): void {
+    const resolve = this.#resolve;
+    this.#resolve = this.underWay = undefined;
+    if (this.#timer !== undefined) this.#clock.clearTimer(this.#timer);
+    this.#timer = undefined;
+    resolve?.(ending);
   }
 
   /** The signals call this. */
   handleEvent(): void {
     this.underWay?.abort(this.aborted?.reason);
-    this.#interrupt?.();
+    this.#end({ kind: 'aborted' });
   }
 
   close(): void {
-    this.#interrupt = undefined;
     this.#own?.removeEventListener('abort', this);
     this.#parent?.removeEventListener('abort', this);
   }
