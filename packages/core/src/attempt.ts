@@ -2,6 +2,7 @@ import type { Attempt, Runtime } from './runtime.ts';
 import { freshId, systemClock, systemRandom } from './system.ts';
 
 let seed: number | undefined;
+let calls = 0;
 
 /** The seed of in-process calls: random once per process, so that a thousand pods do not move in step. */
 export function processSeed(): number {
@@ -34,8 +35,14 @@ export class AttemptContext implements Attempt {
   }
 
   get idempotencyKey(): string {
-    if (this._first) return this._first.idempotencyKey;
-    return (this._key ??= this._runtime?.key ?? freshId());
+    const owner = this._first ?? this;
+    return (owner._key ??= this._runtime?.key ?? freshId());
+  }
+
+  /** The same key, for the jitter and the events. One that nobody has asked for yet need be no more than unlike others. */
+  get callKey(): string {
+    const owner = this._first ?? this;
+    return (owner._key ??= this._runtime?.key ?? `${processSeed()}-${++calls}`);
   }
 
   get remainingMs(): number {

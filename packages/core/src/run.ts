@@ -269,7 +269,7 @@ export async function run<T>(
 
   function key(): string {
     first ??= new AttemptContext(1, 1, runtime);
-    return first.idempotencyKey;
+    return first.callKey;
   }
 
   function tell(type: RetryEvent['type'], details?: object): void {
