@@ -46,7 +46,7 @@ async function bench({ suites, cases, json, quick, strict }: Options): Promise<v
     missed += (result.verdicts ?? []).filter(({ met }) => !met).length;
     console.log(json ? jsonLine(heading, result) : `${table(heading, result)}\n`);
   }
-  if (!json) console.log(`${missed} targets missed, ${failed} cases failed`);
+  if (!json) console.log(`targets missed: ${missed}, cases failed: ${failed}`);
   if (failed > 0 || (strict && missed > 0)) process.exitCode = 1;
 }
 

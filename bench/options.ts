@@ -38,6 +38,8 @@ export function readOptions(args: string[]): Options {
       faults,
     };
   } catch (error) {
-    return { ...nothing, faults: [error instanceof Error ? error.message : String(error)] };
+    const message = error instanceof Error ? error.message : String(error);
+    // Node goes on about positional arguments, which is of no help here.
+    return { ...nothing, faults: [message.split('. To specify')[0] ?? message] };
   }
 }
