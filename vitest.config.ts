@@ -2,6 +2,8 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
+    // Generous: a busy machine must not fail a test that is only slow there.
+    testTimeout: 30_000,
     include: [
       'packages/*/src/**/*.test.ts',
       'scripts/**/*.test.ts',
