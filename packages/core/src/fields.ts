@@ -35,7 +35,7 @@ export function readFields(
     const at = joinPath(path, name);
     const field = names.includes(name) ? fields[name] : undefined;
     if (field === undefined) {
-      const kind = name in fields ? 'fixed' : 'known';
+      const kind = Object.hasOwn(fields, name) ? 'fixed' : 'known';
       fault(faults, at, 'UNKNOWN_FIELD', { kind, name, near: nearest(name, names) }, value);
     } else if (value !== undefined) {
       const read = readValue(field, value, at, faults);

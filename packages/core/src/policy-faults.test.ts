@@ -54,8 +54,9 @@ describe('a faulty policy', () => {
     };
     const live = 'is alive, not data: it goes in the third argument of retry, beside the policy.';
     expect(messages({ signal: 1, retryIf: 1, onFailedAttempt: 1 })).toEqual([live, live, live]);
-    expect(messages({ overrides: { 429: { deadline: '1s' } } })).toEqual([
-      expect.stringContaining('belongs to the whole policy'),
+    expect(messages({ overrides: { 429: { deadline: '1s', constructor: 1 } } })).toEqual([
+      'cannot be overridden for some failures: it belongs to the whole policy.',
+      'there is no such field.',
     ]);
   });
 
