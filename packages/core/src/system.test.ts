@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { retry } from './retry.ts';
-import { hostTurn, reportFault, systemClock, systemRandom } from './system.ts';
+import { hostTurn, reportFault, systemClock, systemRandom, freshId } from './system.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -135,5 +135,18 @@ describe('the rest of the host', () => {
     await fresh.hostTurn();
     expect(log).toEqual(['settled']);
     expect(fresh.hostTurn).not.toBe(hostTurn);
+  });
+});
+
+describe('a fresh id', () => {
+  it('is like no other, also where the host makes no UUIDs', () => {
+    const ids = [freshId(), freshId()];
+    vi.stubGlobal('crypto', {});
+    ids.push(freshId(), freshId());
+    vi.stubGlobal('crypto', undefined);
+    ids.push(freshId());
+    vi.unstubAllGlobals();
+    expect(new Set(ids).size).toBe(5);
+    for (const id of ids) expect(id.length).toBeGreaterThan(20);
   });
 });
