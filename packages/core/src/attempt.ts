@@ -15,11 +15,11 @@ export class AttemptContext implements Attempt {
   readonly maxAttempts: number;
   /** When it must be over, by the monotonic clock. */
   endsAt = Infinity;
-  private readonly _runtime: Runtime<never> | undefined;
-  private _first: AttemptContext | undefined;
-  private _key: string | undefined;
-  private _controller: AbortController | undefined;
-  private _abort: { reason: unknown } | undefined;
+  readonly #runtime: Runtime<never> | undefined;
+  #first: AttemptContext | undefined;
+  #key: string | undefined;
+  #controller: AbortController | undefined;
+  #abort: { reason: unknown } | undefined;
 
   /** `first` is the first attempt of the same call: all attempts share its key. */
   constructor(
@@ -30,36 +30,36 @@ export class AttemptContext implements Attempt {
   ) {
     this.attempt = attempt;
     this.maxAttempts = maxAttempts;
-    this._runtime = runtime;
-    this._first = first;
+    this.#runtime = runtime;
+    this.#first = first;
   }
 
   get idempotencyKey(): string {
-    const owner = this._first ?? this;
-    return (owner._key ??= this._runtime?.key ?? freshId());
+    const owner = this.#first ?? this;
+    return (owner.#key ??= this.#runtime?.key ?? freshId());
   }
 
   /** The same key, for the jitter and the events. One that nobody has asked for yet need be no more than unlike others. */
   get callKey(): string {
-    const owner = this._first ?? this;
-    return (owner._key ??= this._runtime?.key ?? `${processSeed()}-${++calls}`);
+    const owner = this.#first ?? this;
+    return (owner.#key ??= this.#runtime?.key ?? `${processSeed()}-${++calls}`);
   }
 
   get remainingMs(): number {
     if (this.endsAt === Infinity) return Infinity;
-    return Math.max(0, this.endsAt - (this._runtime?.clock ?? systemClock).monotonic());
+    return Math.max(0, this.endsAt - (this.#runtime?.clock ?? systemClock).monotonic());
   }
 
   get signal(): AbortSignal {
-    if (!this._controller) {
-      this._controller = new AbortController();
-      if (this._abort) this._controller.abort(this._abort.reason);
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#abort) this.#controller.abort(this.#abort.reason);
     }
-    return this._controller.signal;
+    return this.#controller.signal;
   }
 
   abort(reason: unknown): void {
-    this._abort = { reason };
-    this._controller?.abort(reason);
+    this.#abort = { reason };
+    this.#controller?.abort(reason);
   }
 }
