@@ -1,3 +1,4 @@
+import { type Abortable, listen, unlisten } from './abort-hub.ts';
 import type { AttemptContext } from './attempt.ts';
 import type { Clock } from './clock.ts';
 import { dispose } from './dispose.ts';
@@ -11,7 +12,7 @@ export type Ending<T> =
   | { kind: 'timeout' | 'aborted' };
 
 /** What may end an attempt or a wait before its time: the caller's signal, a parent's, a timer. */
-export class Watch {
+export class Watch implements Abortable {
   /** Told of an abort first, and not any more once its work is done. */
   underWay: AttemptContext | undefined;
   readonly #clock: Clock;
@@ -27,8 +28,8 @@ export class Watch {
     this.#unref = runtime.unref;
     this.#own = runtime.signal;
     this.#parent = runtime.parent?.signal;
-    this.#own?.addEventListener('abort', this);
-    this.#parent?.addEventListener('abort', this);
+    if (this.#own) listen(this.#own, this);
+    if (this.#parent) listen(this.#parent, this);
   }
 
   /** The signal that was aborted, if one was. */
@@ -67,14 +68,13 @@ export class Watch {
     resolve?.(ending);
   }
 
-  /** The signals call this. */
-  handleEvent(): void {
+  onAbort(): void {
     this.underWay?.abort(this.aborted?.reason);
     this.#end({ kind: 'aborted' });
   }
 
   close(): void {
-    this.#own?.removeEventListener('abort', this);
-    this.#parent?.removeEventListener('abort', this);
+    if (this.#own) unlisten(this.#own, this);
+    if (this.#parent) unlisten(this.#parent, this);
   }
 }
