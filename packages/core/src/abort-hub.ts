@@ -12,7 +12,8 @@ class Hub {
   readonly calls = new Set<Abortable>();
 
   handleEvent(): void {
-    for (const call of [...this.calls]) notify('an abort', () => call.onAbort());
+    // A copy: calls that end leave the set meanwhile.
+    Array.from(this.calls).forEach((call) => notify('an abort', () => call.onAbort()));
   }
 }
 
