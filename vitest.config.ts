@@ -4,6 +4,8 @@ export default defineConfig({
   test: {
     // Generous: a busy machine must not fail a test that is only slow there.
     testTimeout: 30_000,
+    globalSetup: ['test/services/global-setup.ts'],
+    reporters: ['default', './test/services/reporter.ts'],
     include: [
       'packages/*/src/**/*.test.ts',
       'scripts/**/*.test.ts',

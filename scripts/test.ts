@@ -8,7 +8,12 @@ import { fileURLToPath } from 'node:url';
 const vitest = fileURLToPath(new URL('./vitest.mjs', import.meta.resolve('vitest/package.json')));
 const report = process.env['REDRIVE_TEST_REPORT'];
 const reporters = report
-  ? ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
+  ? [
+      '--reporter=default',
+      '--reporter=./test/services/reporter.ts',
+      '--reporter=json',
+      `--outputFile.json=${report}`,
+    ]
   : [];
 
 const run = spawnSync(process.execPath, [vitest, 'run', ...reporters, ...process.argv.slice(2)], {

@@ -1,0 +1,31 @@
+/** Real servers for tests and benchmarks: on 127.0.0.1, on free ports, in temporary folders. */
+import { pgBouncer } from './pgbouncer.ts';
+import { postgres15, postgres18 } from './postgres.ts';
+import { redis } from './redis.ts';
+import { type Found, missing, type Service } from './service.ts';
+
+export { startPgBouncer } from './pgbouncer.ts';
+export type { PgBouncerOptions, PgBouncerServer } from './pgbouncer.ts';
+export type { PostgresVersion } from './postgres-programs.ts';
+export { startPostgres } from './postgres.ts';
+export type { PostgresOptions, PostgresServer } from './postgres.ts';
+export { startRedis } from './redis.ts';
+export type { RedisOptions, RedisServer } from './redis.ts';
+export type { Found, Service, SharedServer } from './service.ts';
+
+/** A new kind of server is one more file and one more entry here. */
+const all = [postgres15, postgres18, pgBouncer, redis] as const;
+
+export type ServiceName = (typeof all)[number]['name'];
+
+export const services: readonly Service<ServiceName>[] = all;
+
+/**
+ * Whether a server can be started here, and if not why, and what would change that. Those named in
+ * REDRIVE_SKIP_SERVICES, with commas between, count as missing.
+ */
+export function found(name: ServiceName): Found {
+  const leftOut = (process.env['REDRIVE_SKIP_SERVICES'] ?? '').split(',');
+  if (leftOut.includes(name)) return missing('REDRIVE_SKIP_SERVICES leaves it out', 'unset that');
+  return services.find((one) => one.name === name)!.find();
+}

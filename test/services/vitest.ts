@@ -1,0 +1,84 @@
+/** Tests against real servers: skipped by name where the server is missing, on an empty database each. */
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { beforeAll, describe } from 'vitest';
+import { type PostgresVersion, found, type ServiceName } from './index.ts';
+import { sharedServer } from './shared.ts';
+
+export interface Database extends AsyncDisposable {
+  readonly url: string;
+  /** Cuts the connections that are left and removes it. */
+  drop(): Promise<void>;
+}
+
+export interface PostgresUnderTest {
+  readonly version: PostgresVersion;
+  freshDatabase(): Promise<Database>;
+}
+
+/** Why tests were skipped: the server they need, and what would bring it. */
+export interface MissingService {
+  readonly name: ServiceName;
+  readonly why: string;
+  readonly wayOut: string;
+}
+
+declare module 'vitest' {
+  interface TaskMeta {
+    missingService?: MissingService;
+  }
+}
+
+/**
+ * A group of tests that need servers. The body runs while tests are collected, also when a server is
+ * missing, so that its tests are skipped by name: touch servers in hooks and tests only.
+ */
+export function describeService(
+  names: ServiceName | readonly ServiceName[],
+  body: () => void,
+): void {
+  const all = typeof names === 'string' ? [names] : names;
+  const [first] = all.flatMap((name): MissingService[] => {
+    const result = found(name);
+    return result.state === 'missing' ? [{ name, why: result.why, wayOut: result.wayOut }] : [];
+  });
+  const isSkipped = first !== undefined && process.env['REDRIVE_REQUIRE_SERVICES'] !== '1';
+  // oxlint-disable-next-line vitest/valid-describe-callback, vitest/valid-title -- takes a condition
+  const group = describe.skipIf(isSkipped);
+  group(`on ${all.join(' and ')}`, { meta: isSkipped ? { missingService: first } : {} }, () => {
+    beforeAll(() => {
+      if (first) throw new Error(`${first.name} is required: ${first.why}. ${first.wayOut}`);
+    });
+    body();
+  });
+}
+
+/** The same tests on every version of PostgreSQL that is tested. */
+export function describePostgres(body: (postgres: PostgresUnderTest) => void): void {
+  for (const version of [15, 18] as const) {
+    describeService(`PostgreSQL ${version}`, () =>
+      body({ version, freshDatabase: () => freshDatabase(version) }),
+    );
+  }
+}
+
+/** An empty database on the run's shared server. */
+export async function freshDatabase(version: PostgresVersion): Promise<Database> {
+  const serverUrl = await sharedServer(`PostgreSQL ${version}`);
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  await execute(serverUrl, `CREATE DATABASE ${name}`);
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  const drop = () => execute(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  return { url: url.href, drop, [Symbol.asyncDispose]: drop };
+}
+
+async function execute(serverUrl: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: serverUrl });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
