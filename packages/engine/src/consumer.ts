@@ -1,0 +1,101 @@
+import type { Host } from './host.ts';
+import type { Intake } from './intake.ts';
+import type { Arrival } from './moves.ts';
+import { persist } from './patience.ts';
+import type { Broker, Consumer, Received } from './ports/broker.ts';
+import type { Inbox, RawItem } from './ports/inbox.ts';
+import type { NewOutboxMessage } from './ports/schedule.ts';
+
+/** What a message turned out to be. */
+export type Reading =
+  | { type: 'arrival'; arrival: Arrival }
+  | { type: 'unreadable'; item: RawItem & { outbox?: NewOutboxMessage } };
+
+export interface SourceOptions {
+  broker: Broker;
+  source: string;
+  /** Pure: what this message means. */
+  read: (message: Received) => Reading;
+  /** Messages and bytes that are taken in and not committed yet. */
+  maxMessages?: number;
+  maxBytes?: number;
+}
+
+const MAX_BATCH = 500;
+
+/** Takes in what failed elsewhere: read, stored, committed, and only then acknowledged. */
+export class SourceConsumer {
+  readonly #options: SourceOptions;
+  readonly #intake: Intake;
+  readonly #inbox: Inbox;
+  readonly #host: Host;
+  readonly #ending = new AbortController();
+  readonly #waiting: Received[] = [];
+  #consumer: Consumer | undefined;
+  #work: Promise<void> | undefined;
+  #isScheduled = false;
+
+  constructor(options: SourceOptions, intake: Intake, inbox: Inbox, host: Host) {
+    this.#options = options;
+    this.#intake = intake;
+    this.#inbox = inbox;
+    this.#host = host;
+  }
+
+  async start(): Promise<void> {
+    const { broker, source, maxMessages = 1000, maxBytes = 64 * 1024 * 1024 } = this.#options;
+    this.#consumer = await broker.consume(source, { maxMessages, maxBytes }, (message) => {
+      this.#waiting.push(message);
+      this.#schedule();
+    });
+  }
+
+  /** Ends it: what is not committed goes back to the broker. */
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    await this.#work;
+    await this.#consumer?.stop();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#work || this.#ending.signal.aborted) return;
+    this.#isScheduled = true;
+    this.#host.defer(() => {
+      this.#isScheduled = false;
+      if (this.#ending.signal.aborted) return;
+      this.#work = this.#take(this.#waiting.splice(0, MAX_BATCH)).finally(() => {
+        this.#work = undefined;
+        if (this.#waiting.length > 0) this.#schedule();
+      });
+    });
+  }
+
+  async #take(messages: readonly Received[]): Promise<void> {
+    const { source, read } = this.#options;
+    const readings = messages.map(read);
+    const arrivals = readings.flatMap((one) => (one.type === 'arrival' ? [one.arrival] : []));
+    const items = readings.flatMap((one) => (one.type === 'unreadable' ? [one.item] : []));
+    const { signal } = this.#ending;
+    const trying = { host: this.#host, what: `taking in from ${source}`, until: signal };
+    try {
+      if (arrivals.length > 0) await persist(() => this.#intake.store(arrivals), trying);
+      if (items.length > 0) await persist(() => this.#inbox.append(items), trying);
+      await this.#consumer?.ack(messages);
+    } catch (error) {
+      // Nothing is lost: what was not acknowledged comes again, and what was stored is known then.
+      this.#host.log.warn({ err: error, source }, 'not acknowledged: it will come again');
+      await this.#requeue(messages);
+    }
+  }
+
+  async #requeue(messages: readonly Received[]): Promise<void> {
+    try {
+      await this.#consumer?.requeue(messages);
+    } catch (error) {
+      this.#host.log.warn(
+        { err: error },
+        'not given back either: the broker will notice by itself',
+      );
+    }
+  }
+}

@@ -1,0 +1,357 @@
+import { classify, type Failure } from 'redrive';
+import type { Host } from './host.ts';
+import { type Circumstances, judge, type Judgement, refuse } from './judge.ts';
+import type { Entry, Lanes } from './lanes.ts';
+import type { Policies } from './policies.ts';
+import type { Delivery, Outcome, Run } from './ports/delivery.ts';
+import type { Lease, Renewed, Schedule, Settlement } from './ports/schedule.ts';
+import type { Settler } from './settler.ts';
+import type { Reason, Task } from './task.ts';
+import { cleanFailure } from './text.ts';
+
+export interface CourierSettings {
+  leaseMs: number;
+  heartbeatMs: number;
+}
+
+/** Why a delivery was told to end before its time. */
+type Cause = 'timeout' | 'leaseLost' | 'stop';
+
+/** What the rest of the engine wants to know of a delivery. */
+export interface CourierEvents {
+  started(task: Task): void;
+  settled(task: Task, judgement: Judgement, result: 'settled' | 'rearmed' | 'lost'): void;
+  refused(task: Task, reason: Reason | 'CANCELLED'): void;
+}
+
+const MAX_RENEWALS = 1000;
+
+/** Carries out the deliveries of leased tasks: time limits, heartbeats, and what follows from the outcome. */
+export class Courier {
+  /** Told when a task is out of this instance's hands. */
+  onEnd: (entry: Entry) => void = () => undefined;
+  running = 0;
+  heldBytes = 0;
+  readonly #entries = new Set<Entry>();
+  readonly #schedule: Schedule;
+  readonly #host: Host;
+  readonly #lanes: Lanes;
+  readonly #settler: Settler;
+  readonly #policies: Policies;
+  readonly #deliveryOf: (kind: string) => Delivery | undefined;
+  readonly #events: CourierEvents;
+  readonly #settings: CourierSettings;
+  readonly #circumstances: () => Pick<Circumstances, 'seed' | 'review'>;
+  readonly #causes = new Map<Entry, Cause>();
+  #heartbeat: unknown;
+  #renewing = false;
+  #watchdog: unknown;
+  #watchdogAt = Infinity;
+  #quiet: (() => void)[] = [];
+  #refusing = 0;
+
+  constructor(parts: {
+    schedule: Schedule;
+    host: Host;
+    lanes: Lanes;
+    settler: Settler;
+    policies: Policies;
+    deliveryOf: (kind: string) => Delivery | undefined;
+    events: CourierEvents;
+    settings: CourierSettings;
+    circumstances: () => Pick<Circumstances, 'seed' | 'review'>;
+  }) {
+    this.#schedule = parts.schedule;
+    this.#host = parts.host;
+    this.#lanes = parts.lanes;
+    this.#settler = parts.settler;
+    this.#policies = parts.policies;
+    this.#deliveryOf = parts.deliveryOf;
+    this.#events = parts.events;
+    this.#settings = parts.settings;
+    this.#circumstances = parts.circumstances;
+  }
+
+  /** Tasks leased by this instance. */
+  get held(): number {
+    return this.#entries.size + this.#refusing;
+  }
+
+  hold(entry: Entry): void {
+    this.#entries.add(entry);
+    this.heldBytes += entry.task.payload.length;
+    this.#heartbeat ??= this.#host.clock.setTimer(
+      () => this.#beat(),
+      this.#settings.heartbeatMs,
+      true,
+    );
+  }
+
+  start(entry: Entry): void {
+    const { task, lane } = entry;
+    const now = this.#host.clock.monotonic();
+    entry.startedAt = now;
+    lane.running.add(entry);
+    this.running += 1;
+    this.#watch(now + lane.settings.timeoutMs);
+    this.#events.started(task);
+    entry.delivery = this.#deliver(entry);
+    void entry.delivery.then((outcome) => this.#finish(entry, outcome));
+  }
+
+  /** Settles what must not be delivered. */
+  async refuse(task: Task, reason: Reason | 'CANCELLED'): Promise<void> {
+    this.#refusing += 1;
+    try {
+      const result = await this.#settler.settle(refuse(task, reason, this.#circumstances()));
+      if (result === 'settled') this.#events.refused(task, reason);
+    } catch (error) {
+      this.#host.log.error({ err: error, id: task.messageId }, 'not settled: its lease will end');
+    }
+    this.#refusing -= 1;
+  }
+
+  /** Ends a lease without a delivery. */
+  async giveBack(entry: Entry, settlement: Settlement): Promise<void> {
+    try {
+      await this.#settler.settle(settlement);
+    } catch (error) {
+      this.#host.log.error(
+        { err: error, id: entry.task.messageId },
+        'not given back: its lease will end',
+      );
+    }
+    this.#letGo(entry);
+  }
+
+  /** Tells what runs to end. */
+  abortAll(): void {
+    for (const lane of this.#lanes.all.values()) {
+      for (const entry of lane.running) this.#abort(entry, 'stop');
+    }
+  }
+
+  /** Resolves when nothing is leased any more. */
+  async idle(): Promise<void> {
+    if (this.held > 0) await new Promise<void>((resolve) => this.#quiet.push(resolve));
+  }
+
+  close(): void {
+    this.#host.clock.clearTimer(this.#heartbeat);
+    this.#host.clock.clearTimer(this.#watchdog);
+  }
+
+  async #deliver(entry: Entry): Promise<Outcome> {
+    const { task } = entry;
+    const delivery = this.#deliveryOf(task.destination.kind);
+    try {
+      if (!delivery) throw new Error(`No delivery for ${task.destination.kind}.`);
+      return await delivery.deliver(task, new DeliveryRun(entry, this.#host));
+    } catch (error) {
+      return { type: 'failed', failure: classify(error, { nowMs: this.#host.clock.now() }) };
+    }
+  }
+
+  #finish(entry: Entry, outcome: Outcome): void {
+    const { task, lane } = entry;
+    // A delivery that ran out of time may still end; that was settled without it.
+    if (!lane.running.delete(entry)) return;
+    this.running -= 1;
+    const now = this.#host.clock.monotonic();
+    const durationMs = now - entry.startedAt;
+    lane.meanMs = Number.isNaN(lane.meanMs) ? durationMs : lane.meanMs * 0.9 + durationMs * 0.1;
+    const judgement = this.#judge(entry, outcome, durationMs);
+    if (judgement.lane === 'worked') this.#lanes.worked(lane);
+    if (judgement.lane === 'failed') this.#lanes.failed(lane, task.id, outcome.type !== 'refused');
+    void this.#settle(entry, judgement);
+    this.onEnd(entry);
+  }
+
+  #judge(entry: Entry, outcome: Outcome, durationMs: number): Judgement {
+    const { task, lane, probing } = entry;
+    const cause = this.#causes.get(entry);
+    this.#causes.delete(entry);
+    if ((cause === 'stop' || cause === 'leaseLost') && outcome.type === 'failed') {
+      // It ended because we told it to: that is no failure of its own.
+      return { settlement: interrupted(task), lane: 'neutral' };
+    }
+    return judge(task, kept(outcome), {
+      ...this.#circumstances(),
+      policy: this.#policies.of(task),
+      nowMs: this.#lanes.nowMs,
+      durationMs: Math.round(durationMs),
+      laneOpen: lane.state.breaker.state === 'open',
+      probing,
+    });
+  }
+
+  async #settle(entry: Entry, judgement: Judgement): Promise<void> {
+    try {
+      const result = await this.#settler.settle(judgement.settlement);
+      this.#events.settled(entry.task, judgement, result);
+    } catch (error) {
+      this.#host.log.error(
+        { err: error, id: entry.task.messageId },
+        'not settled: it will be delivered again',
+      );
+    }
+    this.#letGo(entry);
+    this.onEnd(entry);
+  }
+
+  #letGo(entry: Entry): void {
+    if (!this.#entries.delete(entry)) return;
+    this.heldBytes -= entry.task.payload.length;
+    if (this.held > 0) return;
+    for (const resolve of this.#quiet.splice(0)) resolve();
+  }
+
+  #abort(entry: Entry, cause: Cause): void {
+    if (this.#causes.has(entry)) return;
+    this.#causes.set(entry, cause);
+    abortController(entry).abort(abortReasons[cause]());
+    if (cause !== 'timeout') return;
+    this.#finish(entry, { type: 'failed', failure: timedOut });
+    this.#mourn(entry);
+  }
+
+  /** Work that ignores its signal goes on. It keeps its slot, so that such do not pile up, but not for ever. */
+  #mourn(entry: Entry): void {
+    const { lane } = entry;
+    let isGone = false;
+    const free = () => {
+      if (isGone) return;
+      isGone = true;
+      this.#host.clock.clearTimer(timer);
+      lane.zombies -= 1;
+      this.onEnd(entry);
+    };
+    lane.zombies += 1;
+    const timer = this.#host.clock.setTimer(free, this.#settings.leaseMs, true);
+    void entry.delivery?.then(free);
+  }
+
+  /** Prolongs the leases of all that is here, waiting or running, in good time. */
+  #beat(): void {
+    const { clock } = this.#host;
+    this.#heartbeat = undefined;
+    if (this.#entries.size === 0) return;
+    this.#heartbeat = clock.setTimer(() => this.#beat(), this.#settings.heartbeatMs, true);
+    if (!this.#renewing) void this.#renew();
+  }
+
+  async #renew(): Promise<void> {
+    const { clock, log } = this.#host;
+    const { leaseMs, heartbeatMs } = this.#settings;
+    this.#renewing = true;
+    const soon = clock.monotonic() + leaseMs - heartbeatMs / 2;
+    const due = [...this.#entries].filter((entry) => entry.leaseUntil < soon);
+    try {
+      for (let i = 0; i < due.length; i += MAX_RENEWALS) {
+        const some = due.slice(i, i + MAX_RENEWALS);
+        const sentAt = clock.monotonic();
+        const held = await this.#schedule.renew(some.map(leaseOf), leaseMs);
+        for (const [j, entry] of some.entries()) {
+          this.#renewed(entry, held[j]!, sentAt + leaseMs);
+        }
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'a heartbeat failed');
+    }
+    this.#renewing = false;
+  }
+
+  #renewed(entry: Entry, answer: Renewed, leaseUntil: number): void {
+    const isStarted = !Number.isNaN(entry.startedAt);
+    if (answer === 'held' || (answer === 'arrived' && isStarted)) entry.leaseUntil = leaseUntil;
+    // Somebody else has it, or has news of it: what waits here is not started, what runs is told to end.
+    else if (answer !== 'busy') entry.leaseUntil = -Infinity;
+    if (answer === 'lost' && entry.lane.running.has(entry)) this.#abort(entry, 'leaseLost');
+  }
+
+  /** One timer for all time limits: within a lane the limit is the same, so its oldest delivery is the first to end. */
+  #watch(at: number): void {
+    if (at >= this.#watchdogAt) return;
+    const { clock } = this.#host;
+    clock.clearTimer(this.#watchdog);
+    this.#watchdogAt = at;
+    this.#watchdog = clock.setTimer(
+      () => this.#patrol(),
+      Math.max(0, Math.ceil(at - clock.monotonic())),
+      true,
+    );
+  }
+
+  #patrol(): void {
+    const now = this.#host.clock.monotonic();
+    this.#watchdogAt = Infinity;
+    let next = Infinity;
+    for (const lane of this.#lanes.all.values()) {
+      for (const entry of lane.running) {
+        const endAt = entry.startedAt + lane.settings.timeoutMs;
+        if (endAt > now) {
+          next = Math.min(next, endAt);
+          break;
+        }
+        this.#abort(entry, 'timeout');
+      }
+      for (const entry of lane.running) {
+        if (entry.leaseUntil <= now) this.#abort(entry, 'leaseLost');
+      }
+    }
+    if (next < Infinity) this.#watch(next);
+  }
+}
+
+class DeliveryRun implements Run {
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly #entry: Entry;
+  readonly #host: Host;
+
+  constructor(entry: Entry, host: Host) {
+    this.attempt = entry.task.attempt + 1;
+    this.maxAttempts = entry.task.maxAttempts;
+    this.#entry = entry;
+    this.#host = host;
+  }
+
+  get signal(): AbortSignal {
+    return abortController(this.#entry).signal;
+  }
+
+  get remainingMs(): number {
+    const { startedAt, lane } = this.#entry;
+    return Math.max(0, startedAt + lane.settings.timeoutMs - this.#host.clock.monotonic());
+  }
+}
+
+/** Made when it is first needed: most deliveries never look at their signal. */
+function abortController(entry: Entry): AbortController {
+  return (entry.abort ??= new AbortController());
+}
+
+const abortReasons: Record<Cause, () => Error> = {
+  timeout: () => new DOMException('The delivery took longer than its time limit.', 'TimeoutError'),
+  leaseLost: () => new DOMException('The lease of this task was lost.', 'AbortError'),
+  stop: () => new DOMException('The engine stops.', 'AbortError'),
+};
+
+const timedOut: Failure = Object.freeze({
+  class: 'transient',
+  code: 'TIMEOUT',
+  message: 'The delivery took longer than its time limit.',
+});
+
+function kept(outcome: Outcome): Outcome {
+  return 'failure' in outcome ? { ...outcome, failure: cleanFailure(outcome.failure) } : outcome;
+}
+
+function leaseOf({ task }: Entry): Lease {
+  return { id: task.id, lease: task.lease ?? 0 };
+}
+
+/** Back to the others as it was: it did start, but its worker is well. */
+function interrupted({ id, lease = 0, attempt, uncounted }: Task): Settlement {
+  return { id, lease, to: 'pending', delayMs: 0, attempt, uncounted, claims: 0, reschedule: false };
+}

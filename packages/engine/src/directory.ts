@@ -1,0 +1,96 @@
+import { type DefinedPolicy, definePolicy } from 'redrive';
+import { BrokerDelivery } from './broker-delivery.ts';
+import {
+  type EngineOptions,
+  type EngineSettings,
+  type LaneOptions,
+  laneSettings,
+} from './engine-options.ts';
+import { EngineError } from './errors.ts';
+import { HandlerDelivery, type RegisteredHandler } from './handlers.ts';
+import type { Host } from './host.ts';
+import type { LaneSettings } from './lanes.ts';
+import type { Broker } from './ports/broker.ts';
+import type { Delivery } from './ports/delivery.ts';
+import { laneOf } from './task.ts';
+
+/** Where this instance can deliver to, and by which settings. */
+export class Directory {
+  readonly handlers = new Map<string, RegisteredHandler>();
+  readonly #deliveries = new Map<string, Delivery>();
+  readonly #brokers: readonly Broker[];
+  readonly #ofAll: LaneOptions;
+  readonly #ofLane: Map<string, LaneOptions>;
+  readonly #policies = new Map<string, DefinedPolicy>();
+  readonly #settings: EngineSettings;
+
+  constructor(options: EngineOptions, settings: EngineSettings, host: Host) {
+    this.#settings = settings;
+    this.#brokers = options.brokers ?? [];
+    this.#ofAll = options.lane ?? {};
+    this.#ofLane = new Map(Object.entries(options.lanes ?? {}));
+    for (const one of [this.#ofAll, ...this.#ofLane.values()]) laneSettings(one, settings.leaseMs);
+    const own = new HandlerDelivery(this.handlers, host.log, () => host.clock.now());
+    const { timeoutMs } = laneSettings(this.#ofAll, settings.leaseMs);
+    const brokered = this.#brokers.map((broker) => new BrokerDelivery(broker, host, timeoutMs));
+    for (const one of [...(options.deliveries ?? []), ...brokered, own]) {
+      this.#deliveries.set(one.kind, one);
+    }
+  }
+
+  /** The lane of the handler that was added. */
+  add(name: string, lane: LaneOptions, handler: RegisteredHandler): string {
+    if (typeof handler.run !== 'function') {
+      throw new EngineError('INVALID_ENGINE', `The handler '${name}' is not a function.`);
+    }
+    if (this.handlers.has(name)) {
+      throw new EngineError('INVALID_ENGINE', `There is a handler '${name}' already.`);
+    }
+    laneSettings(lane, this.#settings.leaseMs);
+    const laneName = laneOf({ kind: 'handler', address: name });
+    // What the engine's own options say of this lane goes before what the handler says.
+    this.#ofLane.set(laneName, { ...lane, ...this.#ofLane.get(laneName) });
+    this.handlers.set(name, handler);
+    return laneName;
+  }
+
+  deliveryOf(kind: string): Delivery | undefined {
+    return this.#deliveries.get(kind);
+  }
+
+  brokerOf(kind: string): Broker | undefined {
+    return this.#brokers.find((broker) => broker.kind === kind);
+  }
+
+  serves(lane: string): boolean {
+    if (lane.startsWith('http://') || lane.startsWith('https://')) {
+      return this.#deliveries.has('http');
+    }
+    const at = lane.indexOf(':');
+    const kind = lane.slice(0, at);
+    return kind === 'handler' ? this.handlers.has(lane.slice(at + 1)) : this.#deliveries.has(kind);
+  }
+
+  settingsOf(lane: string): LaneSettings {
+    return laneSettings({ ...this.#ofAll, ...this.#ofLane.get(lane) }, this.#settings.leaseMs);
+  }
+
+  policyOf(lane: string): DefinedPolicy {
+    const known = this.#policies.get(lane);
+    if (known) return known;
+    const own = this.#ofLane.get(lane)?.policy ?? this.#ofAll.policy;
+    if (!own) return this.#settings.policy;
+    const policy = definePolicy(own);
+    this.#policies.set(lane, policy);
+    return policy;
+  }
+
+  async open(): Promise<void> {
+    for (const broker of this.#brokers) await broker.open();
+  }
+
+  async close(): Promise<void> {
+    for (const broker of this.#brokers) await broker.close();
+    for (const delivery of this.#deliveries.values()) await delivery.close?.();
+  }
+}

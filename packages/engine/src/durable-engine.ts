@@ -1,0 +1,381 @@
+import { nearest } from 'redrive/internal';
+import { type SourceOptions, SourceConsumer } from './consumer.ts';
+import { Courier } from './courier.ts';
+import { Directory } from './directory.ts';
+import { Dispatcher } from './dispatcher.ts';
+import type { EngineStats, HandlerOptions, LaneReport, Rejected } from './engine.ts';
+import { type EngineOptions, engineSettings, hostOf } from './engine-options.ts';
+import { EngineError } from './errors.ts';
+import type { Handler } from './handlers.ts';
+import type { Host } from './host.ts';
+import { Intake } from './intake.ts';
+import { type Lane, Lanes } from './lanes.ts';
+import { type Accepted, type Arrival, cancel, expedite } from './moves.ts';
+import { Observer } from './observer.ts';
+import { Outbox } from './outbox.ts';
+import { pause, persist } from './patience.ts';
+import { Policies } from './policies.ts';
+import type { Inbox } from './ports/inbox.ts';
+import type { TaskKey, TaskQuery } from './ports/schedule.ts';
+import type { Store } from './ports/store.ts';
+import { Pruner } from './pruner.ts';
+import { Settler } from './settler.ts';
+import { destinationOf, type Submission, type SubmitOptions } from './submission.ts';
+import { type Submitted, Submitter } from './submitter.ts';
+import type { Destination, NewTask, Task } from './task.ts';
+import { Trail } from './trail.ts';
+
+const MAX_HELD = 5000;
+const MAX_HELD_BYTES = 64 * 1024 * 1024;
+/** After an abort, so much time for handlers to notice. */
+const ABORT_MS = 1000;
+const SEED = 'seed';
+
+/** Wires the parts together, and starts and stops them. See the interface `Engine` for what each method promises. */
+export class DurableEngine {
+  readonly #options: EngineOptions;
+  readonly #graceMs: number;
+  readonly #store: Store;
+  readonly #host: Host;
+  readonly #directory: Directory;
+  readonly #lanes: Lanes;
+  readonly #settler: Settler;
+  readonly #courier: Courier;
+  readonly #dispatcher: Dispatcher;
+  readonly #intake: Intake;
+  readonly #submitter: Submitter;
+  readonly #pruner: Pruner;
+  readonly #outbox: Outbox;
+  readonly #trail: Trail;
+  readonly #observer: Observer;
+  readonly #sources: SourceConsumer[] = [];
+  /** Ends what would otherwise be tried for ever. */
+  readonly #ending = new AbortController();
+  /** Somebody asked twice to stop. */
+  readonly #hurry = new AbortController();
+  #seed = 0;
+  #opened: Promise<void> | undefined;
+  #started: Promise<void> | undefined;
+  #stopped: Promise<void> | undefined;
+  #unwatch: (() => void) | undefined;
+
+  constructor(options: EngineOptions) {
+    checkNames(options);
+    const settings = engineSettings(options);
+    const { leaseMs, heartbeatMs, pollMs, maxLostLeases, retention, maxPayloadBytes } = settings;
+    const { store, review } = options;
+    const host = hostOf(options);
+    const instance = options.instance ?? `i-${Math.floor(host.random() * 2 ** 48).toString(36)}`;
+    const directory = new Directory(options, settings, host);
+    const deliveryOf = (kind: string) => directory.deliveryOf(kind);
+    const policyOf = (lane: string) => directory.policyOf(lane);
+    const lanes = new Lanes(
+      store,
+      host,
+      instance,
+      (lane) => directory.settingsOf(lane),
+      () => this.#dispatcher.wake(),
+    );
+    const nowMs = () => lanes.nowMs;
+    const policies = new Policies(store, host.log, options.policies ?? {}, policyOf);
+    const settler = new Settler(store, host, this.#ending.signal);
+    const sink = options.audit === true ? store.audit : options.audit || undefined;
+    this.#trail = new Trail(sink, host, instance);
+    this.#observer = new Observer(options.on, this.#trail, policies, host.log);
+    this.#outbox = new Outbox(store, host, (kind) => directory.brokerOf(kind), pollMs);
+    const shared = { schedule: store, host, lanes, settler, policies };
+    const courier = new Courier({
+      ...shared,
+      deliveryOf,
+      events: {
+        started: (task) => this.#observer.started(task, lanes.nowMs),
+        settled: (task, judgement, result) => {
+          if (judgement.settlement.to === 'failed') this.#outbox.wake();
+          this.#observer.settled(task, judgement, result);
+        },
+        refused: (task, reason) => {
+          this.#outbox.wake();
+          this.#observer.refused(task, reason);
+        },
+      },
+      settings: { leaseMs, heartbeatMs },
+      circumstances: () => ({ seed: this.#seed, ...(review ? { review } : {}) }),
+    });
+    const limits = {
+      leaseMs,
+      pollMs,
+      maxLostLeases,
+      maxHeld: MAX_HELD,
+      maxHeldBytes: MAX_HELD_BYTES,
+    };
+    const serves = (lane: string) => directory.serves(lane);
+    this.#dispatcher = new Dispatcher({ ...shared, courier, settings: limits, serves });
+    this.#intake = new Intake(store, host, () => this.#seed, nowMs);
+    const { handlers } = directory;
+    this.#submitter = new Submitter({
+      ...{ host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs },
+    });
+    const pruning = { retention, leaseMs, everyMs: pollMs };
+    this.#pruner = new Pruner(store, host, lanes, courier, pruning);
+    this.#options = { ...options, onUnavailable: settings.onUnavailable };
+    this.#graceMs = settings.graceMs;
+    this.#store = store;
+    this.#host = host;
+    this.#directory = directory;
+    this.#lanes = lanes;
+    this.#settler = settler;
+    this.#courier = courier;
+  }
+
+  get inbox(): Pick<Inbox, 'item' | 'items' | 'attempts'> {
+    return this.#store;
+  }
+
+  handle(name: string, ...rest: [Handler<never>] | [HandlerOptions, Handler<never>]): this {
+    const run = rest.at(-1) as Handler<never>;
+    const { schema, ...lane } = (rest.length > 1 ? rest[0] : {}) as HandlerOptions;
+    this.#dispatcher.expect([this.#directory.add(name, lane, { schema, run })]);
+    return this;
+  }
+
+  async submit(
+    to: string | Destination,
+    payload: unknown,
+    options: SubmitOptions & { tx?: unknown } = {},
+  ): Promise<Submitted> {
+    const { tx, ...rest } = options;
+    await this.#ready(tx);
+    const arrival = await this.#submitter.prepare({ ...rest, to, payload });
+    const status = await this.#patiently(() => this.#add(arrival, tx), tx);
+    this.#wasAccepted(arrival.task, status);
+    return { id: arrival.task.messageId, status: status === 'duplicate' ? status : 'accepted' };
+  }
+
+  async submitMany(
+    tasks: readonly Submission<string>[],
+    { tx }: { tx?: unknown } = {},
+  ): Promise<(Submitted | Rejected)[]> {
+    await this.#ready(tx);
+    return this.#submitter.many(tasks, async (arrivals) => {
+      const results = await this.#patiently(() => this.#intake.store(arrivals, tx), tx);
+      for (const [i, { task }] of arrivals.entries()) this.#wasAccepted(task, results[i]!);
+      return results;
+    });
+  }
+
+  consume(source: SourceOptions): void {
+    this.#sources.push(new SourceConsumer(source, this.#intake, this.#store, this.#host));
+  }
+
+  start(): Promise<void> {
+    if (this.#stopped) return Promise.reject(stoppedError());
+    return (this.#started ??= this.#start());
+  }
+
+  stop(): Promise<void> {
+    if (this.#stopped) this.#hurry.abort();
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async cancel(id: string, to?: string | Destination) {
+    const key = await this.#keyOf(id, to);
+    if (!key) return 'unknown' as const;
+    const [result] = await this.#store.change([key], cancel);
+    return result!;
+  }
+
+  async expedite(id: string, to?: string | Destination) {
+    const key = await this.#keyOf(id, to);
+    if (!key) return 'unknown' as const;
+    const [result] = await this.#store.change([key], expedite);
+    const task = await this.#store.get(key);
+    if (result === 'expedited' && task) this.#dispatcher.expect([task.lane]);
+    return result!;
+  }
+
+  async get(id: string, to?: string | Destination): Promise<Task | undefined> {
+    const key = await this.#keyOf(id, to);
+    return key && this.#store.get(key);
+  }
+
+  async list(query: TaskQuery): Promise<Task[]> {
+    await this.#open();
+    return this.#store.list(query);
+  }
+
+  async lanes(): Promise<LaneReport[]> {
+    await this.#open();
+    await this.#lanes.refresh();
+    const waiting = await this.#store.lanes({ limit: 1000 });
+    const agenda = new Map(waiting.map(({ lane, inMs }) => [lane, inMs]));
+    for (const name of agenda.keys()) this.#lanes.get(name);
+    return [...this.#lanes.all.values()].map((lane) => this.#report(lane, agenda.get(lane.name)));
+  }
+
+  async pause(lane: string, by?: string): Promise<void> {
+    await this.#open();
+    await this.#lanes.pause(lane, by);
+  }
+
+  async resume(lane: string): Promise<void> {
+    await this.#open();
+    await this.#lanes.resume(lane);
+    this.#dispatcher.expect([lane]);
+  }
+
+  stats(): EngineStats {
+    return {
+      running: this.#courier.running,
+      held: this.#courier.held,
+      unsettled: this.#settler.unsettled,
+      auditDropped: this.#trail.dropped,
+      outboxStuck: this.#outbox.stuck,
+    };
+  }
+
+  async #start(): Promise<void> {
+    await this.#open();
+    await this.#directory.open();
+    this.#unwatch = this.#store.watch(({ lanes, inMs, state }) => {
+      if (state) void this.#refreshLanes();
+      if (lanes || !state) this.#dispatcher.expect(lanes, inMs);
+    });
+    this.#dispatcher.start();
+    this.#pruner.start();
+    this.#outbox.start();
+    for (const source of this.#sources) await source.start();
+  }
+
+  async #stop(): Promise<void> {
+    // Whoever stops it has the error of the start from the start.
+    await this.#started?.catch(() => undefined);
+    this.#unwatch?.();
+    await Promise.all(this.#sources.map((source) => source.stop()));
+    const ends = [this.#dispatcher.stop(), this.#pruner.stop(), this.#outbox.stop()];
+    const idle = Promise.all(ends).then(() => this.#courier.idle());
+    if (!(await this.#within(this.#graceMs, idle, this.#hurry.signal))) {
+      this.#courier.abortAll();
+      await this.#within(ABORT_MS, idle, new AbortController().signal);
+    }
+    this.#ending.abort();
+    this.#courier.close();
+    await this.#trail.close();
+    await this.#directory.close();
+    if (this.#opened) await this.#store.close();
+  }
+
+  /** Whether it came about in that time, and before `until` aborted. */
+  async #within(ms: number, work: Promise<unknown>, until: AbortSignal): Promise<boolean> {
+    let isDone = false;
+    const done = work.then(() => (isDone = true));
+    const limit = new AbortController();
+    await Promise.race([done, pause(this.#host, ms, AbortSignal.any([until, limit.signal]))]);
+    limit.abort();
+    return isDone;
+  }
+
+  #open(): Promise<void> {
+    if (this.#stopped) return Promise.reject(stoppedError());
+    this.#opened ??= this.#openStore().catch((error: unknown) => {
+      this.#opened = undefined;
+      throw error;
+    });
+    return this.#opened;
+  }
+
+  async #openStore(): Promise<void> {
+    await this.#store.open();
+    const { nowMs, documents } = await this.#store.readState(SEED);
+    this.#lanes.sawTime(nowMs);
+    const seed = documents.find(({ key }) => key === SEED)?.value;
+    if (typeof seed === 'number') this.#seed = seed;
+    await this.#lanes.refresh();
+  }
+
+  async #refreshLanes(): Promise<void> {
+    try {
+      await this.#lanes.refresh();
+    } catch (error) {
+      this.#host.log.warn({ err: error }, 'the state of the lanes could not be read');
+    }
+  }
+
+  async #ready(tx: unknown): Promise<void> {
+    if (tx !== undefined && !this.#store.capabilities.transactions) {
+      throw new EngineError(
+        'NO_TRANSACTIONS',
+        'This store cannot join a transaction. Leave tx out, or use PostgreSQL.',
+      );
+    }
+    await this.#patiently(() => this.#open(), tx);
+  }
+
+  /** Waits for a store that is away, where that is wanted; a transaction of the caller's cannot wait. */
+  #patiently<T>(work: () => Promise<T>, tx: unknown): Promise<T> {
+    if (this.#options.onUnavailable !== 'wait' || tx !== undefined) return work();
+    const until = this.#ending.signal;
+    return persist(work, { host: this.#host, what: 'submitting', until, isWorthIt: isAway });
+  }
+
+  async #add(arrival: Arrival, tx: unknown): Promise<Accepted> {
+    if (tx === undefined) return this.#intake.add(arrival);
+    const [result] = await this.#intake.store([arrival], tx);
+    return result!;
+  }
+
+  #wasAccepted(task: NewTask, status: Accepted): void {
+    const { lane, due } = task;
+    const inMs = 'inMs' in due ? due.inMs : Math.max(0, due.atMs - this.#lanes.nowMs);
+    if (status === 'accepted') this.#dispatcher.expect([lane], inMs);
+    this.#observer.accepted(task, status);
+  }
+
+  #report(lane: Lane, nextInMs: number | undefined): LaneReport {
+    const { breaker, paused } = lane.state;
+    const served = paused ? 'paused' : breaker.state;
+    const state = this.#directory.serves(lane.name) ? served : 'NO_HANDLER';
+    const next = nextInMs === undefined ? {} : { nextInMs };
+    return { lane: lane.name, state, running: lane.running.size, ...next };
+  }
+
+  async #keyOf(id: string, to: string | Destination | undefined): Promise<TaskKey | undefined> {
+    await this.#open();
+    const messageId = id.toLowerCase();
+    if (to !== undefined) return { messageId, destination: destinationOf(to) };
+    const [task, another] = await this.#store.list({ messageId, limit: 2 });
+    if (another) {
+      const message = `There are several tasks ${id}: say which destination is meant.`;
+      throw new EngineError('INVALID_TASK', message);
+    }
+    return task && { id: task.id };
+  }
+}
+
+/** Every option that there is: a slip in a name must not be ignored in silence. */
+const optionNames =
+  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention grace audit review on log clock random instance defer'.split(
+    ' ',
+  );
+
+function checkNames(options: EngineOptions): void {
+  for (const name of Object.keys(options)) {
+    if (optionNames.includes(name)) continue;
+    const near = nearest(name, optionNames);
+    const hint = near ? ` Did you mean '${near}'?` : '';
+    throw new EngineError('INVALID_ENGINE', `There is no option '${name}'.${hint}`);
+  }
+  if (typeof (options.store as Store | undefined)?.claim !== 'function') {
+    throw new EngineError(
+      'INVALID_ENGINE',
+      "An engine needs a store: sqlite('tasks.db'), postgres({ url }), or memory().",
+    );
+  }
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof EngineError && error.code === 'STORE_UNAVAILABLE';
+}
+
+function stoppedError(): EngineError {
+  return new EngineError('ENGINE_STOPPED', 'The engine was stopped. Make a new one to go on.');
+}

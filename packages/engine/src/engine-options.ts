@@ -1,0 +1,179 @@
+import {
+  ConfigError,
+  type Clock,
+  type DefinedPolicy,
+  definePolicy,
+  type Duration,
+  type Fault,
+  type Policy,
+  type Random,
+} from 'redrive';
+import { defaultOf, type Fields, readFields, systemClock, type Values } from 'redrive/internal';
+import type { EngineEvent } from './events.ts';
+import type { Host, Log } from './host.ts';
+import type { LaneSettings } from './lanes.ts';
+import { defaultPolicy } from './policies.ts';
+import type { AuditSink } from './ports/audit.ts';
+import type { Broker } from './ports/broker.ts';
+import type { Delivery } from './ports/delivery.ts';
+import type { NewItem } from './ports/inbox.ts';
+import type { NewOutboxMessage } from './ports/schedule.ts';
+import type { Store } from './ports/store.ts';
+import type { NewTask, Task } from './task.ts';
+
+export interface EngineOptions {
+  /** Where tasks are kept: `sqlite('tasks.db')`, `postgres({ url })`, `memory()`. */
+  store: Store;
+  /** Beside local handlers: `http()` for URLs. */
+  deliveries?: readonly Delivery[];
+  brokers?: readonly Broker[];
+  /** The policy of a task that names none. */
+  policy?: Policy;
+  /** Policies that a submit may name. */
+  policies?: Readonly<Record<string, Policy>>;
+  /** Limits by lane (`handler:orders`, `https://api.example.com`), and for all others. */
+  lanes?: Readonly<Record<string, LaneOptions>>;
+  lane?: LaneOptions;
+  /** Payloads over this are refused (1 MiB). */
+  maxPayloadBytes?: number;
+  /** What `submit` does while the store is away: `fail` at once (the default), or `wait`. */
+  onUnavailable?: 'fail' | 'wait';
+  /** How long a claim holds (30 s), and how often it is renewed (10 s). */
+  lease?: Duration;
+  heartbeat?: Duration;
+  /** How often the store is looked at without a wake-up: the safety net (10 s). */
+  poll?: Duration;
+  /** Leases without a settle before a task goes to the inbox as WORKER_LOST (3). */
+  maxLostLeases?: number;
+  /** How long finished tasks are kept: done and cancelled 1 day, retried 7 days. */
+  retention?: { done?: Duration; retried?: Duration; cancelled?: Duration };
+  /** How long `stop` waits for what runs before it aborts it (10 s). */
+  grace?: Duration;
+  /** The trail of decisions: `true` for the store's own sink, or a sink. Off unless given. */
+  audit?: boolean | AuditSink;
+  /** A message that is committed with every new inbox item, and published to a broker. */
+  review?: (task: Task | NewTask, item: NewItem) => NewOutboxMessage;
+  /** Called with everything that happens. It must be quick, and cannot change anything. */
+  on?: (event: EngineEvent) => void;
+  log?: Log;
+  clock?: Clock;
+  random?: Random;
+  /** The name of this instance in audit and leases; made up unless given. */
+  instance?: string;
+  /** @internal Calls back later in this turn. */
+  defer?: (callback: () => void) => void;
+}
+
+export interface LaneOptions {
+  /** Deliveries at once in this instance (10). */
+  concurrency?: number;
+  /** How long one delivery may take (15 s). */
+  timeout?: Duration;
+  /** Failures in a row, of more than one task, that open the breaker (5). */
+  failures?: number;
+  /** How long it stays open at first (30 s); each opening in a row twice as long, up to 5 min. */
+  openFor?: Duration;
+  policy?: Policy;
+}
+
+/** Everything checked, with its defaults. */
+export interface EngineSettings {
+  maxPayloadBytes: number;
+  leaseMs: number;
+  heartbeatMs: number;
+  pollMs: number;
+  maxLostLeases: number;
+  graceMs: number;
+  retention: { done: number; retried: number; cancelled: number; failed: number };
+  onUnavailable: 'fail' | 'wait';
+  policy: DefinedPolicy;
+}
+
+const MiB = 1024 * 1024;
+const DAY_MS = 86_400_000;
+
+const engineFields = {
+  maxPayloadBytes: { kind: 'integer', min: 1, max: 64 * MiB, default: MiB },
+  lease: { kind: 'duration', min: 10, default: 30_000 },
+  heartbeat: { kind: 'duration', min: 1, default: 10_000 },
+  poll: { kind: 'duration', min: 1, default: 10_000 },
+  maxLostLeases: { kind: 'integer', min: 1, max: 1000, default: 3 },
+  grace: { kind: 'duration', min: 0, default: 10_000 },
+  onUnavailable: { kind: 'choice', of: ['fail', 'wait'], default: 'fail' },
+} as const satisfies Fields;
+
+const retentionFields = {
+  done: { kind: 'duration', min: 0, default: DAY_MS },
+  retried: { kind: 'duration', min: DAY_MS, default: 7 * DAY_MS },
+  cancelled: { kind: 'duration', min: 0, default: DAY_MS },
+} as const satisfies Fields;
+
+const laneFields = {
+  concurrency: { kind: 'integer', min: 1, max: 10_000, default: 10 },
+  timeout: { kind: 'duration', min: 1, default: 15_000 },
+  failures: { kind: 'integer', min: 1, max: 1_000_000, default: 5 },
+  openFor: { kind: 'duration', min: 1, default: 30_000 },
+} as const satisfies Fields;
+
+const MAX_OPEN_FOR_MS = 300_000;
+
+export function engineSettings(options: EngineOptions): EngineSettings {
+  const given = checked(pick(options, engineFields), engineFields, 'The engine has faults:');
+  const kept = checked(options.retention ?? {}, retentionFields, 'The retention has faults:');
+  const { done, retried, cancelled } = kept as Record<keyof typeof retentionFields, number>;
+  return {
+    maxPayloadBytes: given['maxPayloadBytes'] as number,
+    leaseMs: given['lease'] as number,
+    heartbeatMs: Math.min(given['heartbeat'] as number, (given['lease'] as number) / 3),
+    pollMs: given['poll'] as number,
+    maxLostLeases: given['maxLostLeases'] as number,
+    graceMs: given['grace'] as number,
+    onUnavailable: given['onUnavailable'] as 'fail' | 'wait',
+    retention: { done, retried, cancelled, failed: Infinity },
+    policy: options.policy ? definePolicy(options.policy) : defaultPolicy,
+  };
+}
+
+export function laneSettings(options: LaneOptions, leaseMs: number): LaneSettings {
+  const { policy: _, ...data } = options;
+  const given = checked(data, laneFields, 'The lane has faults:');
+  const { concurrency, timeout, failures, openFor } = given as Record<
+    keyof typeof laneFields,
+    number
+  >;
+  const maxOpenForMs = Math.max(MAX_OPEN_FOR_MS, openFor);
+  const breaker = { openForMs: openFor, maxOpenForMs, turnMs: leaseMs };
+  return { concurrency, timeoutMs: timeout, failures, breaker };
+}
+
+export function hostOf({ clock, random, defer, log }: EngineOptions): Host {
+  return {
+    clock: clock ?? systemClock,
+    random: random ?? Math.random,
+    defer: defer ?? ((callback) => void setImmediate(callback)),
+    log: log ?? quietLog,
+  };
+}
+
+/** Says only what somebody should look at. */
+const quietLog: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: (fields, message) => console.warn(`redrive: ${message}`, fields),
+  error: (fields, message) => console.error(`redrive: ${message}`, fields),
+};
+
+function checked(data: object, fields: Fields, message: string): Values {
+  const faults: Fault[] = [];
+  const values = readFields(data, fields, Object.keys(fields), '', faults);
+  if (faults.length > 0) throw new ConfigError('INVALID_CONFIG', message, faults);
+  for (const [name, field] of Object.entries(fields)) values[name] ??= defaultOf(field);
+  return values;
+}
+
+function pick(options: object, fields: Fields): Values {
+  const all = options as Values;
+  return Object.fromEntries(
+    Object.keys(fields).flatMap((name) => (all[name] === undefined ? [] : [[name, all[name]]])),
+  );
+}

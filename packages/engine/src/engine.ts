@@ -1,0 +1,120 @@
+import { DurableEngine } from './durable-engine.ts';
+import type { SourceOptions } from './consumer.ts';
+import type { EngineOptions, LaneOptions } from './engine-options.ts';
+import type { EngineError } from './errors.ts';
+import type { Handler } from './handlers.ts';
+import type { Inbox } from './ports/inbox.ts';
+import type { TaskQuery } from './ports/schedule.ts';
+import type { InputOf, OutputOf, StandardSchema } from './standard-schema.ts';
+import type { Submission, SubmitOptions } from './submission.ts';
+import type { Submitted } from './submitter.ts';
+import type { Destination, Task } from './task.ts';
+
+/** The engine on a store. Nothing happens before `start`, but one may submit. */
+export function createEngine<Tasks extends object = Record<string, unknown>>(
+  options: EngineOptions,
+): Engine<Tasks> {
+  return new DurableEngine(options) as unknown as Engine<Tasks>;
+}
+
+export interface HandlerOptions extends LaneOptions {
+  /** Any Standard Schema: payloads are checked when they are submitted, and when they are delivered. */
+  schema?: StandardSchema;
+}
+
+/** A URL or a queue needs no handler. */
+export type Elsewhere = `http://${string}` | `https://${string}` | Destination;
+
+/**
+ * Durable retries: what is submitted is kept until it worked, or lies in the inbox.
+ *
+ * `Tasks` maps the names of handlers to their payloads: it grows with each `handle`, or is given to
+ * `createEngine` where the handlers live in another process.
+ */
+export interface Engine<Tasks extends object = Record<string, unknown>> {
+  /** Registers the work for tasks of this name. Returns the engine, which now knows the payload's type. */
+  handle<Name extends string, Schema extends StandardSchema>(
+    name: Name,
+    options: HandlerOptions & { schema: Schema },
+    run: Handler<OutputOf<Schema>>,
+  ): Engine<Tasks & Record<Name, InputOf<Schema>>>;
+  handle<Name extends string, Payload>(
+    name: Name,
+    options: HandlerOptions & { schema?: undefined },
+    run: Handler<Payload>,
+  ): Engine<Tasks & Record<Name, Payload>>;
+  handle<Name extends string, Payload>(
+    name: Name,
+    run: Handler<Payload>,
+  ): Engine<Tasks & Record<Name, Payload>>;
+
+  /** Stores a task. Resolves after a durable commit; with `tx`, it is part of that transaction. */
+  submit<Name extends keyof Tasks & string>(
+    to: Name,
+    payload: Tasks[Name],
+    options?: SubmitOptions & { tx?: unknown },
+  ): Promise<Submitted>;
+  submit(
+    to: Elsewhere,
+    payload: unknown,
+    options?: SubmitOptions & { tx?: unknown },
+  ): Promise<Submitted>;
+  /** Stores many at once. A task that cannot be accepted is rejected by itself; the others go in. */
+  submitMany<Name extends keyof Tasks & string>(
+    tasks: readonly (Submission<Name, Tasks[Name]> | Submission<Elsewhere, unknown>)[],
+    options?: { tx?: unknown },
+  ): Promise<(Submitted | Rejected)[]>;
+
+  /** Takes in failures from a broker, from the start on. */
+  consume(source: SourceOptions): void;
+
+  /** Opens the store and begins to deliver. Safe to call again. */
+  start(): Promise<void>;
+  /** Gives back what was not started, waits for what runs, then aborts it. Called again: aborts at once. */
+  stop(): Promise<void>;
+
+  /** Takes effect at once, or where it is in delivery, when that fails. */
+  cancel(
+    id: string,
+    to?: string | Destination,
+  ): Promise<'cancelled' | 'cancelling' | 'over' | 'unknown'>;
+  /** Makes a waiting task due now. */
+  expedite(
+    id: string,
+    to?: string | Destination,
+  ): Promise<'expedited' | 'in_delivery' | 'over' | 'unknown'>;
+  get(id: string, to?: string | Destination): Promise<Task | undefined>;
+  list(query: TaskQuery): Promise<Task[]>;
+  readonly inbox: Pick<Inbox, 'item' | 'items' | 'attempts'>;
+
+  /** What waits where, and in which state the lanes are. */
+  lanes(): Promise<LaneReport[]>;
+  pause(lane: string, by?: string): Promise<void>;
+  resume(lane: string): Promise<void>;
+  /** What this instance holds and owes. */
+  stats(): EngineStats;
+}
+
+export interface Rejected {
+  status: 'rejected';
+  code: EngineError['code'];
+  message: string;
+  path: string;
+}
+
+export interface LaneReport {
+  lane: string;
+  /** `NO_HANDLER`: this instance cannot deliver there. */
+  state: 'closed' | 'open' | 'probing' | 'paused' | 'NO_HANDLER';
+  running: number;
+  /** Ms until the first of what waits is due; absent: nothing waits. */
+  nextInMs?: number;
+}
+
+export interface EngineStats {
+  running: number;
+  held: number;
+  unsettled: number;
+  auditDropped: number;
+  outboxStuck: number;
+}

@@ -1,0 +1,60 @@
+/** Every code a user of the engine can meet. `docs/reference/errors.md` has a line for each; `tidy` checks that. */
+export const errorCodes = {
+  INVALID_TASK: 'A task has faults; `faults` lists all of them.',
+  INVALID_ENGINE: 'The options of an engine, a handler or a lane have faults.',
+  NO_DESTINATION: 'A task without a destination, or one that does not parse.',
+  UNKNOWN_POLICY: 'No policy of that name in this engine.',
+  INVALID_PAYLOAD:
+    'The payload is not what the schema of its handler wants, or cannot be written as JSON.',
+  PAYLOAD_TOO_LARGE: 'The payload is over the limit (1 MiB unless told otherwise).',
+  INVALID_ID: 'A message id that is not a UUID.',
+  NO_TRANSACTIONS: 'This store cannot join a transaction of the caller.',
+  ENGINE_STOPPED: 'The engine was stopped.',
+  STORE_UNAVAILABLE:
+    'The store cannot be reached, or did not answer in time. Trying again with the same id is safe.',
+  STORE_READ_ONLY: 'The store can be read but not written.',
+  STORE_FULL: 'The disk of the store is full.',
+  STORE_CORRUPT: 'The file is damaged, or is not a database.',
+  STORE_NOT_LOCAL: 'The file is on a network file system, whose locks cannot be trusted.',
+  SCHEMA_MISSING: 'The tables are missing and this program may not make them.',
+  SCHEMA_TOO_NEW: 'The tables belong to a newer Redrive that this one cannot work with.',
+  TABLE_NOT_OURS: 'There is a table `retry_queue` that neither Redrive nor the document made.',
+  MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
+} as const;
+
+export type EngineErrorCode = keyof typeof errorCodes;
+
+/** One thing that is wrong with a task or with options. */
+export interface TaskFault {
+  /** Where: `headers.x-a`, `3.payload`. */
+  path: string;
+  code: EngineErrorCode;
+  message: string;
+}
+
+/** Thrown for what cannot work, with a code and a way out. */
+export class EngineError extends Error {
+  override readonly name = 'EngineError';
+  readonly code: EngineErrorCode;
+  readonly faults: readonly TaskFault[];
+
+  constructor(
+    code: EngineErrorCode,
+    message: string,
+    details: { cause?: unknown; faults?: readonly TaskFault[] } = {},
+  ) {
+    super(message, 'cause' in details ? { cause: details.cause } : undefined);
+    this.code = code;
+    this.faults = details.faults ?? [];
+  }
+}
+
+/** By name, not by class: true also for an error of another copy of this library. */
+export function isEngineError(error: unknown): error is EngineError {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    (error as Error).name === 'EngineError' &&
+    'faults' in error
+  );
+}

@@ -1,0 +1,30 @@
+import type { Decision } from 'redrive';
+import type { Reason } from './task.ts';
+
+/** What happens in an engine, as it happens. */
+export type EngineEvent =
+  | { type: 'accepted' | 'duplicate'; id: string; lane: string }
+  | {
+      type: 'started';
+      id: string;
+      lane: string;
+      attempt: number;
+      lateMs: number;
+      /** Its last lease ended without a settle: this may be a duplicate. */
+      again: boolean;
+      /** The fencing token. */
+      lease: number;
+    }
+  | { type: 'done' | 'taken'; id: string; lane: string; attempt: number; durationMs?: number }
+  | {
+      type: 'retry';
+      id: string;
+      lane: string;
+      attempt: number;
+      delayMs: number;
+      decision?: Decision;
+    }
+  | { type: 'failed'; id: string; lane: string; attempt: number; reason: Reason }
+  | { type: 'cancelled'; id: string; lane: string }
+  /** Its lease was gone when it was to be settled: it is delivered once more, or was. */
+  | { type: 'leaseLost'; id: string; lane: string; attempt: number };

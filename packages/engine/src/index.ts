@@ -1,0 +1,44 @@
+export type { Reading, SourceOptions } from './consumer.ts';
+export {
+  createEngine,
+  type Elsewhere,
+  type Engine,
+  type EngineStats,
+  type HandlerOptions,
+  type LaneReport,
+  type Rejected,
+} from './engine.ts';
+export type { EngineOptions, LaneOptions } from './engine-options.ts';
+export { EngineError, type EngineErrorCode, isEngineError, type TaskFault } from './errors.ts';
+export type { EngineEvent } from './events.ts';
+export type { Handler, HandlerContext } from './handlers.ts';
+export type { Log } from './host.ts';
+export type { Arrival, Change } from './moves.ts';
+export { giveUp, retryIn, snooze, type Wish } from './outcomes.ts';
+export type { AuditEvent, AuditSink } from './ports/audit.ts';
+export type {
+  Broker,
+  BrokerCapabilities,
+  Consumer,
+  ConsumeLimits,
+  Publication,
+  Published,
+  Received,
+} from './ports/broker.ts';
+export type { Delivery, Outcome, Run } from './ports/delivery.ts';
+export type { Inbox, InboxItem, ItemQuery, NewItem, RawItem } from './ports/inbox.ts';
+export type * from './ports/schedule.ts';
+export type { Store } from './ports/store.ts';
+export type { StandardSchema } from './standard-schema.ts';
+export type { Submission, SubmitOptions } from './submission.ts';
+export type { Submitted } from './submitter.ts';
+export type {
+  AttemptRecord,
+  Destination,
+  Due,
+  NewTask,
+  Reason,
+  Task,
+  TaskContext,
+  TaskStatus,
+} from './task.ts';

@@ -1,0 +1,225 @@
+/** What follows from the outcome of a delivery. Pure: the settlement, the decision behind it, and what it says of the lane. */
+import {
+  decide,
+  type Decision,
+  delayFor,
+  type DefinedPolicy,
+  type Facts,
+  type Failure,
+} from 'redrive';
+import { unitRandom } from 'redrive/internal';
+import { itemOf } from './item.ts';
+import { reasonOf } from './moves.ts';
+import type { Outcome } from './ports/delivery.ts';
+import type { NewItem } from './ports/inbox.ts';
+import type { NewOutboxMessage, Settlement } from './ports/schedule.ts';
+import type { AttemptRecord, Reason, Task } from './task.ts';
+
+export interface Circumstances {
+  policy: DefinedPolicy;
+  seed: number;
+  /** The store's time. */
+  nowMs: number;
+  durationMs: number;
+  /** The lane's breaker opened while this delivery was under way. */
+  laneOpen: boolean;
+  /** This delivery was to find out whether the lane works again, and nothing else has worked since. */
+  probing: boolean;
+  review?: (task: Task, item: NewItem) => NewOutboxMessage;
+}
+
+export interface Judgement {
+  settlement: Settlement;
+  /** `worked`: the destination is there. `failed`: it is in trouble. `neutral`: nothing is known. */
+  lane: 'worked' | 'failed' | 'neutral';
+  /** With its facts, where something was decided. */
+  decided?: { facts: Facts; decision: Decision };
+  /** Why it is in the inbox now. */
+  reason?: Reason;
+}
+
+export function judge(task: Task, outcome: Outcome, by: Circumstances): Judgement {
+  const at = { id: task.id, lease: task.lease ?? 0 };
+  switch (outcome.type) {
+    case 'done':
+      return { settlement: { ...at, to: 'done' }, lane: 'worked' };
+    case 'taken':
+      return { settlement: { ...at, to: 'retried' }, lane: 'worked' };
+    case 'unroutable':
+      return toInbox(task, 'UNROUTABLE', outcome.failure, by, 'neutral');
+    case 'invalid':
+      return toInbox(task, 'INVALID_PAYLOAD', outcome.failure, by, 'worked');
+    case 'giveUp':
+      return toInbox(task, 'GAVE_UP', outcome.failure, by, 'worked');
+    case 'refused':
+      // Nothing ran, so nothing is counted: the breaker paces the lane. The count only lengthens the pause.
+      return { settlement: uncounted(task, backoff(task, by), task.uncounted + 1), lane: 'failed' };
+    case 'snooze': {
+      if (task.uncounted >= by.policy.maxUncounted) {
+        const failure: Failure = {
+          class: 'business',
+          code: 'SNOOZED',
+          message: `Snoozed ${task.uncounted} times.`,
+        };
+        return toInbox(task, 'TOO_MANY_UNCOUNTED', failure, by, 'worked');
+      }
+      return { settlement: uncounted(task, outcome.delayMs, task.uncounted + 1), lane: 'worked' };
+    }
+    case 'retryIn':
+      return failed(task, outcome.failure, by, outcome.delayMs, undefined, 'worked');
+    case 'failed':
+      return failed(
+        task,
+        outcome.failure,
+        by,
+        undefined,
+        outcome.answer,
+        laneSays(outcome.failure),
+      );
+  }
+}
+
+/** Settles a claimed task that must not be delivered. */
+export function refuse(
+  task: Task,
+  reason: Reason | 'CANCELLED',
+  by: Pick<Circumstances, 'review'>,
+): Settlement {
+  const at = { id: task.id, lease: task.lease ?? 0 };
+  if (reason === 'CANCELLED') return { ...at, to: 'cancelled' };
+  const failure =
+    reason === 'WORKER_LOST' ? workerLost(task) : (task.failure ?? { class: 'unknown' });
+  return inboxed(task, reason, failure, by, task.attempt);
+}
+
+/** Gives back what was claimed and never started: as if it had not been claimed. */
+export function release(task: Task): Settlement {
+  const { id, attempt, uncounted: before, lease = 0 } = task;
+  return {
+    id,
+    lease,
+    to: 'pending',
+    delayMs: 0,
+    attempt,
+    uncounted: before,
+    claims: task.claims - 1,
+    reschedule: false,
+  };
+}
+
+function failed(
+  task: Task,
+  failure: Failure,
+  by: Circumstances,
+  wishMs: number | undefined,
+  answer: string | undefined,
+  lane: Judgement['lane'],
+): Judgement {
+  const attempt = task.attempt + 1;
+  const record: AttemptRecord = {
+    attempt,
+    failure,
+    durationMs: by.durationMs,
+    ...(answer === undefined ? {} : { answer }),
+  };
+  const facts: Facts = {
+    attempt,
+    // An outage that is known already burns no attempts.
+    failure: lane === 'failed' && by.laneOpen ? { ...failure, counted: false } : failure,
+    seed: by.seed,
+    key: task.messageId,
+    previousMs: task.delayMs,
+    uncounted: task.uncounted,
+    elapsedMs: task.firstAtMs === undefined ? by.durationMs : by.nowMs - task.firstAtMs,
+    ...(task.expiresAtMs === undefined ? {} : { remainingMs: task.expiresAtMs - by.nowMs }),
+    ...(wishMs === undefined ? {} : { retryable: true }),
+  };
+  if (lane === 'failed' && by.probing) {
+    // It only found out that the lane is still down. To the back, so that the next probe is another task.
+    return { settlement: { ...uncounted(task, backoff(task, by), task.uncounted), record }, lane };
+  }
+  const decision = decide(by.policy, facts);
+  const decided = { facts, decision };
+  if (decision.action === 'giveUp') {
+    return { ...toInbox(task, reasonOf(decision), failure, by, lane, record), decided };
+  }
+  const counted = decision.nextAttempt > attempt;
+  const settlement: Settlement = {
+    id: task.id,
+    lease: task.lease ?? 0,
+    to: 'pending',
+    delayMs: wishMs ?? decision.delayMs,
+    attempt: decision.nextAttempt - 1,
+    uncounted: counted ? 0 : task.uncounted + 1,
+    claims: 0,
+    reschedule: true,
+    record,
+  };
+  return { settlement, lane, decided };
+}
+
+function backoff(task: Task, by: Circumstances): number {
+  const attempt = task.attempt + 1 + task.uncounted;
+  return delayFor(by.policy, { attempt, random: unitRandom(by.seed, task.messageId, attempt) });
+}
+
+function uncounted(
+  task: Task,
+  delayMs: number,
+  count: number,
+): Extract<Settlement, { to: 'pending' }> {
+  const { id, attempt, lease = 0 } = task;
+  return {
+    id,
+    lease,
+    to: 'pending',
+    delayMs,
+    attempt,
+    uncounted: count,
+    claims: 0,
+    reschedule: true,
+  };
+}
+
+function toInbox(
+  task: Task,
+  reason: Reason,
+  failure: Failure,
+  by: Circumstances,
+  lane: Judgement['lane'],
+  record: AttemptRecord = { attempt: task.attempt + 1, failure, durationMs: by.durationMs },
+): Judgement {
+  return {
+    settlement: { ...inboxed(task, reason, failure, by, task.attempt + 1), record },
+    lane,
+    reason,
+  };
+}
+
+function inboxed(
+  task: Task,
+  reason: Reason,
+  failure: Failure,
+  by: Pick<Circumstances, 'review'>,
+  attempt: number,
+): Extract<Settlement, { to: 'failed' }> {
+  const item = itemOf(reason, failure, task.lane);
+  const outbox = by.review ? { outbox: by.review({ ...task, attempt }, item) } : {};
+  return { id: task.id, lease: task.lease ?? 0, to: 'failed', attempt, item, ...outbox };
+}
+
+/** Only what passes by itself says that the other side is in trouble; 429 says that it is well and busy. */
+function laneSays(failure: Failure): Judgement['lane'] {
+  // It never got there, or is said not to count: nothing is known of the other side.
+  if (failure.counted === false || failure.class === 'unknown') return 'neutral';
+  if (failure.class !== 'transient') return failure.notExecuted ? 'neutral' : 'worked';
+  return failure.status === 429 ? 'neutral' : 'failed';
+}
+
+function workerLost(task: Task): Failure {
+  return {
+    class: 'technical',
+    code: 'WORKER_LOST',
+    message: `${task.claims - 1} workers in a row took it and never came back.`,
+  };
+}

@@ -1,0 +1,241 @@
+import type { Host } from './host.ts';
+import {
+  type BreakerSettings,
+  type LaneState,
+  opened,
+  openLane,
+  paused,
+  type Permit,
+  permit,
+  ramped,
+  readLaneState,
+  resumed,
+} from './lane-state.ts';
+import type { Outcome } from './ports/delivery.ts';
+import type { Schedule } from './ports/schedule.ts';
+import type { Task } from './task.ts';
+
+/** What this instance knows of one lane. */
+export interface Lane {
+  readonly name: string;
+  readonly settings: LaneSettings;
+  state: LaneState;
+  /** The version of the shared document that `state` was read from. */
+  version: number;
+  /** Failures of the lane in a row, and which tasks they were of. */
+  failures: number;
+  failedTasks: Set<number>;
+  /** Successes in the present round of probing. */
+  clean: number;
+  writing: boolean;
+  /** Claimed and not started, oldest first. */
+  queue: Entry[];
+  running: Set<Entry>;
+  /** Deliveries that ran out of time and have not really ended: they keep their slots for a while. */
+  zombies: number;
+  /** Local monotonic time when something may be visible; Infinity: nothing is known to wait. */
+  dueAt: number;
+  /** How long a delivery takes, smoothed; NaN: none has ended yet. */
+  meanMs: number;
+}
+
+/** A task that this instance has leased. */
+export interface Entry {
+  readonly task: Task;
+  readonly lane: Lane;
+  /** Local monotonic time until which the lease surely holds: counted from before it was asked for. */
+  leaseUntil: number;
+  /** Local monotonic time of the start; NaN: not started. */
+  startedAt: number;
+  /** Its delivery is to find out whether the lane works. */
+  probing: boolean;
+  abort?: AbortController;
+  delivery?: Promise<Outcome>;
+}
+
+export interface LaneSettings {
+  /** Deliveries at once in this instance. */
+  concurrency: number;
+  /** How long one delivery may take. */
+  timeoutMs: number;
+  /** Failures in a row that open the breaker. */
+  failures: number;
+  breaker: BreakerSettings;
+}
+
+const PREFIX = 'lane:';
+/** Past this an idle lane is forgotten here; its state stays in the store. */
+const MAX_LANES = 10_000;
+
+/** The lanes of this instance and their state, which is shared by all instances through the store. */
+export class Lanes {
+  readonly all = new Map<string, Lane>();
+  readonly #schedule: Schedule;
+  readonly #host: Host;
+  readonly #instance: string;
+  readonly #settingsOf: (lane: string) => LaneSettings;
+  readonly #changed: () => void;
+  #states = new Map<string, { state: LaneState; version: number }>();
+  /** The store's time minus the local monotonic one. */
+  #offsetMs = NaN;
+
+  constructor(
+    schedule: Schedule,
+    host: Host,
+    instance: string,
+    settingsOf: (lane: string) => LaneSettings,
+    changed: () => void,
+  ) {
+    this.#schedule = schedule;
+    this.#host = host;
+    this.#instance = instance;
+    this.#settingsOf = settingsOf;
+    this.#changed = changed;
+  }
+
+  /** The store's time, never ahead of it. */
+  get nowMs(): number {
+    const { clock } = this.#host;
+    return Number.isNaN(this.#offsetMs) ? clock.now() : this.#offsetMs + clock.monotonic();
+  }
+
+  /** Learns the store's time from an answer that just came. */
+  sawTime(nowMs: number): void {
+    this.#offsetMs = nowMs - this.#host.clock.monotonic();
+  }
+
+  get(name: string): Lane {
+    const known = this.all.get(name);
+    if (known) return known;
+    if (this.all.size >= MAX_LANES) this.#forgetOne();
+    const shared = this.#states.get(name) ?? { state: openLane, version: 0 };
+    const lane: Lane = {
+      name,
+      settings: this.#settingsOf(name),
+      ...shared,
+      failures: 0,
+      failedTasks: new Set(),
+      clean: 0,
+      writing: false,
+      queue: [],
+      running: new Set(),
+      zombies: 0,
+      dueAt: Infinity,
+      meanMs: NaN,
+    };
+    this.all.set(name, lane);
+    return lane;
+  }
+
+  /** Reads the state of all lanes from the store. */
+  async refresh(): Promise<void> {
+    const { nowMs, documents } = await this.#schedule.readState(PREFIX);
+    this.sawTime(nowMs);
+    this.#states = new Map(
+      documents.map(({ key, value, version }) => [
+        key.slice(PREFIX.length),
+        { state: readLaneState(value), version },
+      ]),
+    );
+    for (const lane of this.all.values()) {
+      const shared = this.#states.get(lane.name);
+      if (!lane.writing && shared) this.#adopt(lane, shared.state, shared.version);
+    }
+    this.#changed();
+  }
+
+  /** What may be done with it now. To take one's turn at probing is written to the store first. */
+  permit(lane: Lane): Permit {
+    const { concurrency, breaker } = lane.settings;
+    const granted = permit(lane.state, this.#instance, this.nowMs, concurrency, breaker);
+    if (granted.may !== 'take') return granted;
+    if (!lane.writing) void this.#write(lane, granted.state);
+    return { may: 'wait' };
+  }
+
+  worked(lane: Lane): void {
+    lane.failures = 0;
+    lane.failedTasks.clear();
+    const { breaker } = lane.state;
+    if (breaker.state !== 'probing' || breaker.by !== this.#instance) return;
+    lane.clean += 1;
+    if (lane.clean < breaker.limit || lane.writing) return;
+    const { concurrency, breaker: settings } = lane.settings;
+    void this.#write(lane, ramped(lane.state, this.#instance, this.nowMs, concurrency, settings));
+  }
+
+  /** `ran`: it burnt an attempt. One task that keeps failing is its own trouble, not that of its lane. */
+  failed(lane: Lane, taskId: number, ran: boolean): void {
+    const { breaker } = lane.state;
+    if (breaker.state === 'open') return;
+    lane.failures += 1;
+    if (lane.failedTasks.size < 2) lane.failedTasks.add(taskId);
+    const probing = breaker.state === 'probing' && breaker.by === this.#instance;
+    const many = lane.failures >= lane.settings.failures && (lane.failedTasks.size > 1 || !ran);
+    if (probing || many)
+      void this.#write(lane, opened(lane.state, this.nowMs, lane.settings.breaker));
+  }
+
+  async pause(name: string, by?: string): Promise<void> {
+    await this.#update(name, (state) => paused(state, this.nowMs, by));
+  }
+
+  async resume(name: string): Promise<void> {
+    await this.#update(name, resumed);
+  }
+
+  async #update(name: string, move: (state: LaneState) => LaneState): Promise<void> {
+    for (;;) {
+      await this.refresh();
+      const { state, version } = this.#states.get(name) ?? { state: openLane, version: 0 };
+      if (await this.#schedule.writeState(PREFIX + name, move(state), version)) break;
+    }
+    await this.refresh();
+  }
+
+  /** Local at once, so that nothing more starts; then shared. Where somebody was faster, theirs holds. */
+  async #write(lane: Lane, state: LaneState): Promise<void> {
+    const { version } = lane;
+    // A turn at probing begins only when it is certain that nobody else has it.
+    if (state.breaker.state !== 'probing') this.#adopt(lane, state, version);
+    lane.writing = true;
+    let isWritten = false;
+    try {
+      isWritten = await this.#schedule.writeState(PREFIX + lane.name, state, version);
+    } catch (error) {
+      this.#host.log.warn(
+        { err: error, lane: lane.name },
+        'the state of a lane could not be shared',
+      );
+    }
+    lane.writing = false;
+    if (isWritten) {
+      this.#adopt(lane, state, version + 1);
+      this.#host.log.info({ lane: lane.name, breaker: state.breaker.state }, 'lane changed');
+      return this.#changed();
+    }
+    try {
+      await this.refresh();
+    } catch (error) {
+      this.#host.log.warn({ err: error }, 'the state of the lanes could not be read');
+    }
+  }
+
+  #adopt(lane: Lane, state: LaneState, version: number): void {
+    if (version !== lane.version || state.breaker.state !== lane.state.breaker.state) {
+      lane.clean = 0;
+      lane.failures = 0;
+      lane.failedTasks.clear();
+    }
+    lane.state = state;
+    lane.version = version;
+  }
+
+  #forgetOne(): void {
+    for (const { name, queue, running, dueAt } of this.all.values()) {
+      if (queue.length > 0 || running.size > 0 || dueAt < Infinity) continue;
+      this.all.delete(name);
+      return;
+    }
+  }
+}

@@ -1,0 +1,329 @@
+/** The legal moves of a task. Pure: every store applies these, by calling them or by a statement that does the same. */
+import { decide, type DefinedPolicy, type Failure, type GiveUp } from 'redrive';
+import { itemOf } from './item.ts';
+import type { NewItem } from './ports/inbox.ts';
+import type { NewOutboxMessage, Settled, Settlement } from './ports/schedule.ts';
+import type { AttemptRecord, Due, NewTask, Reason, Task } from './task.ts';
+
+/** What a move writes, all in one commit, and what it answers. Nothing but the answer: nothing changes. */
+export interface Change<T> {
+  result: T;
+  task?: Task | NewTask;
+  /** A new open item for this task. */
+  item?: NewItem;
+  /** One more occurrence of the open item, with what is new of it. */
+  occurrence?: { taskId: number; failure: Failure };
+  outbox?: NewOutboxMessage;
+  /** An execution of the task that is written; a new task carries its own. */
+  record?: AttemptRecord;
+}
+
+/** Something that came in: fresh work, or an execution that failed elsewhere. */
+export interface Arrival {
+  type: 'submit' | 'failure';
+  /** As it would be stored if it were new; for a failure `attempt` counts the execution that failed. */
+  task: NewTask;
+  /** For a failure: the policy that decides, with the task's own number of attempts. */
+  policy: DefinedPolicy;
+  /** The count and this generation came back from us: an old count is an old failure. */
+  generation?: number;
+  /** It must not be retried, whatever the policy says. */
+  verdict?: Reason;
+  /** Builds the outbox message of an item, where one is wanted. */
+  review?: (task: Task | NewTask, item: NewItem) => NewOutboxMessage;
+}
+
+/** `accepted`: stored or re-armed. `duplicate`: known, nothing to do. `failed`: straight to the inbox. */
+export type Accepted = 'accepted' | 'duplicate' | 'failed';
+
+/** What becomes of an arrival, given the task that is already there. */
+export function accept(
+  arrival: Arrival,
+  task: Task | undefined,
+  nowMs: number,
+  seed: number,
+): Change<Accepted> {
+  if (!task) return placeNew(arrival, nowMs, seed);
+  // This very arrival is written already: only the answer was lost.
+  if (arrival.task.arrival !== undefined && arrival.task.arrival === task.arrival) {
+    return { result: task.status === 'failed' ? 'failed' : 'accepted' };
+  }
+  // Work that was submitted is accepted once, whatever became of it.
+  if (arrival.type === 'submit' || isStale(arrival, task)) return { result: 'duplicate' };
+  const failure = arrival.task.failure ?? unknownFailure;
+  switch (task.status) {
+    case 'pending':
+      if (task.arrived) return { result: 'duplicate', task: { ...task, failure } };
+      if (task.lease !== undefined) return arriveInDelivery(arrival, task, nowMs, seed);
+      // A count of ours that is ahead: an earlier publish went out after all, though nobody confirmed it.
+      if (arrival.generation !== undefined)
+        return rearm(arrival, task, nowMs, seed, task.visibleAtMs);
+      // Waiting: a wait is never shortened, only the newer error is kept.
+      return { result: 'duplicate', task: { ...task, failure } };
+    case 'retried':
+    case 'done':
+      return rearm(arrival, task, nowMs, seed, 0);
+    case 'failed':
+      return { result: 'duplicate', occurrence: { taskId: task.id, failure } };
+    case 'cancelled': {
+      const item = itemOf('CAME_BACK', failure, task.lane);
+      return fail(arrival, carriedOn(arrival, task), item, nowMs);
+    }
+  }
+}
+
+/** What ends a lease. */
+export function settle(task: Task | undefined, by: Settlement, nowMs: number): Change<Settled> {
+  if (!task || task.lease !== by.lease || task.status !== 'pending') return { result: 'lost' };
+  const { lease: _, ...rest } = task;
+  const free: Task = { ...rest, claims: 0, arrived: false };
+  const over: Task = { ...without(free, 'verdict'), finishedAtMs: nowMs, cancelling: false };
+  const record = 'record' in by && by.record ? { record: by.record } : {};
+  // The delivery did reach its destination where a failure arrived: it failed there.
+  const hasFailed = task.arrived || by.to === 'pending' || by.to === 'failed';
+  if (by.to === 'cancelled' || (task.cancelling && hasFailed)) {
+    return { result: 'settled', task: { ...over, status: 'cancelled' }, ...record };
+  }
+  if (task.arrived) {
+    return { result: 'rearmed', task: { ...free, visibleAtMs: task.dueAtMs }, ...record };
+  }
+  switch (by.to) {
+    case 'done':
+    case 'retried':
+      return { result: 'settled', task: { ...over, status: by.to } };
+    case 'failed': {
+      const failed: Task = {
+        ...over,
+        status: 'failed',
+        attempt: by.attempt,
+        failure: by.item.failure,
+      };
+      const outbox = by.outbox ? { outbox: by.outbox } : {};
+      return { result: 'settled', task: failed, item: by.item, ...outbox, ...record };
+    }
+    case 'pending':
+      return { result: 'settled', task: waitingAgain(free, by, nowMs), ...record };
+  }
+}
+
+/** Takes effect at once where nothing is under way, else when the delivery fails. */
+export function cancel(
+  task: Task | undefined,
+  nowMs: number,
+): Change<'cancelled' | 'cancelling' | 'over' | 'unknown'> {
+  if (!task) return { result: 'unknown' };
+  if (task.status !== 'pending')
+    return { result: task.status === 'cancelled' ? 'cancelled' : 'over' };
+  if (isInDelivery(task, nowMs))
+    return { result: 'cancelling', task: { ...task, cancelling: true } };
+  const over = {
+    ...without(task, 'lease', 'verdict'),
+    cancelling: false,
+    arrived: false,
+    claims: 0,
+  };
+  return { result: 'cancelled', task: { ...over, status: 'cancelled', finishedAtMs: nowMs } };
+}
+
+/** Makes a waiting task due now. */
+export function expedite(
+  task: Task | undefined,
+  nowMs: number,
+): Change<'expedited' | 'in_delivery' | 'over' | 'unknown'> {
+  if (!task) return { result: 'unknown' };
+  if (task.status !== 'pending') return { result: 'over' };
+  if (isInDelivery(task, nowMs)) return { result: 'in_delivery' };
+  // Not past what is there: an expired lease stays where it is, and is due already.
+  const visibleAtMs = Math.min(task.visibleAtMs, nowMs);
+  return {
+    result: 'expedited',
+    task: { ...task, dueAtMs: Math.min(task.dueAtMs, nowMs), visibleAtMs },
+  };
+}
+
+/** Why a claimed task must be settled without a delivery; undefined: deliver it. */
+export function hindrance(
+  task: Task,
+  nowMs: number,
+  limits: { maxLostLeases: number; mostAttempts: number },
+): Reason | 'CANCELLED' | 'NOT_DUE' | undefined {
+  if (task.cancelling) return 'CANCELLED';
+  if (task.verdict) return task.verdict;
+  if (task.attempt >= limits.mostAttempts) return 'EXHAUSTED';
+  if (task.expiresAtMs !== undefined && task.expiresAtMs <= nowMs) return 'EXPIRED';
+  if (task.claims > limits.maxLostLeases) return 'WORKER_LOST';
+  // An arrival gave it a new due time while its worker was lost.
+  if (task.dueAtMs > nowMs) return 'NOT_DUE';
+  return undefined;
+}
+
+/** Why a decision to give up puts a task into the inbox. */
+export function reasonOf(decision: GiveUp): Reason {
+  switch (decision.reason) {
+    case 'EXHAUSTED':
+    case 'PERMANENT':
+    case 'RETRY_AFTER_TOO_LONG':
+    case 'TOO_MANY_UNCOUNTED':
+      return decision.reason;
+    case 'DEADLINE':
+      return 'EXPIRED';
+    case 'BUDGET':
+    case 'CIRCUIT_OPEN':
+    case 'ABORTED':
+      return 'GAVE_UP';
+  }
+}
+
+const unknownFailure: Failure = Object.freeze({ class: 'unknown' });
+
+function isInDelivery(task: Task, nowMs: number): boolean {
+  return task.lease !== undefined && task.visibleAtMs > nowMs;
+}
+
+/** A failure of an earlier generation, or one that our own count shows to be counted already. */
+function isStale({ generation, task: came }: Arrival, task: Task): boolean {
+  if (generation === undefined) return false;
+  return (
+    generation < task.generation || (generation === task.generation && came.attempt <= task.attempt)
+  );
+}
+
+/** The task with what arrived: the larger count wins, so that a producer that always sends 0 still exhausts. */
+function carriedOn({ task: came }: Arrival, task: Task): Task {
+  return {
+    ...without(task, 'verdict', 'finishedAtMs'),
+    payload: came.payload,
+    ...(came.context ? { context: came.context } : {}),
+    failure: came.failure ?? unknownFailure,
+    attempt: Math.max(came.attempt, task.attempt + 1),
+    maxAttempts: came.maxAttempts,
+    uncounted: 0,
+    claims: 0,
+    ...(came.arrival === undefined ? {} : { arrival: came.arrival }),
+  };
+}
+
+function placeNew(arrival: Arrival, nowMs: number, seed: number): Change<Accepted> {
+  const { task } = arrival;
+  if (arrival.type === 'submit') return { result: 'accepted', task };
+  const failure = task.failure ?? unknownFailure;
+  const record = { attempt: task.attempt, failure, durationMs: 0 };
+  const verdict = judgeArrival(arrival, task, nowMs, nowMs, seed);
+  if ('reason' in verdict) {
+    const failed: NewTask = { ...task, failure, status: 'failed', record };
+    return fail(arrival, failed, itemOf(verdict.reason, failure, task.lane), nowMs);
+  }
+  return { result: 'accepted', task: { ...task, failure, record, ...verdict } };
+}
+
+/** Pending once more, with what arrived. */
+function rearm(
+  arrival: Arrival,
+  before: Task,
+  nowMs: number,
+  seed: number,
+  notBeforeMs: number,
+): Change<Accepted> {
+  const task: Task = { ...without(carriedOn(arrival, before), 'lease'), status: 'pending' };
+  const verdict = judgeArrival(arrival, task, nowMs, task.firstAtMs ?? nowMs, seed);
+  if ('reason' in verdict) {
+    return fail(
+      arrival,
+      task,
+      itemOf(verdict.reason, task.failure ?? unknownFailure, task.lane),
+      nowMs,
+    );
+  }
+  const dueAtMs = Math.max(dueAt(verdict.due, nowMs), notBeforeMs);
+  return {
+    result: 'accepted',
+    task: { ...task, dueAtMs, visibleAtMs: dueAtMs, delayMs: verdict.delayMs },
+    record: recordOf(task),
+  };
+}
+
+/** The lease stays: the delivery that it covers may still be under way, and its settle applies this. */
+function arriveInDelivery(
+  arrival: Arrival,
+  before: Task,
+  nowMs: number,
+  seed: number,
+): Change<Accepted> {
+  const task: Task = { ...carriedOn(arrival, before), arrived: true };
+  const verdict = judgeArrival(arrival, task, nowMs, task.firstAtMs ?? nowMs, seed);
+  const placed: Task =
+    'reason' in verdict
+      ? { ...task, verdict: verdict.reason, dueAtMs: nowMs }
+      : { ...task, dueAtMs: dueAt(verdict.due, nowMs), delayMs: verdict.delayMs };
+  return { result: 'accepted', task: placed, record: recordOf(task) };
+}
+
+type Verdict = { reason: Reason } | { due: Due; delayMs: number };
+
+function judgeArrival(
+  arrival: Arrival,
+  task: Task | NewTask,
+  nowMs: number,
+  firstAtMs: number,
+  seed: number,
+): Verdict {
+  if (arrival.verdict) return { reason: arrival.verdict };
+  const decision = decide(arrival.policy, {
+    attempt: task.attempt,
+    failure: task.failure ?? unknownFailure,
+    seed,
+    key: task.messageId,
+    previousMs: task.delayMs,
+    elapsedMs: nowMs - firstAtMs,
+    ...(task.expiresAtMs === undefined ? {} : { remainingMs: task.expiresAtMs - nowMs }),
+  });
+  if (decision.action === 'giveUp') return { reason: reasonOf(decision) };
+  const { due } = arrival.task;
+  // A producer's own due time in the future is honoured; past or absent, it is computed.
+  const asked = 'atMs' in due && due.atMs > nowMs;
+  return { due: asked ? due : { inMs: decision.delayMs }, delayMs: decision.delayMs };
+}
+
+function waitingAgain(task: Task, by: Extract<Settlement, { to: 'pending' }>, nowMs: number): Task {
+  const { attempt, uncounted, claims, record } = by;
+  const dueAtMs = by.reschedule ? nowMs + by.delayMs : task.dueAtMs;
+  return {
+    ...task,
+    attempt,
+    uncounted,
+    claims,
+    dueAtMs,
+    visibleAtMs: dueAtMs,
+    ...(by.reschedule ? { delayMs: by.delayMs } : {}),
+    ...(record
+      ? { failure: record.failure, firstAtMs: task.firstAtMs ?? nowMs - record.durationMs }
+      : {}),
+  };
+}
+
+/** Into the inbox, straight from an arrival. */
+function fail(
+  arrival: Arrival,
+  task: Task | NewTask,
+  item: NewItem,
+  nowMs: number,
+): Change<Accepted> {
+  const failed = 'id' in task ? { ...without(task, 'lease'), finishedAtMs: nowMs } : task;
+  const record = 'id' in task ? { record: recordOf(task) } : {};
+  const outbox = arrival.review ? { outbox: arrival.review(task, item) } : {};
+  return { result: 'failed', task: { ...failed, status: 'failed' }, item, ...record, ...outbox };
+}
+
+function recordOf({ attempt, failure = unknownFailure }: Task): AttemptRecord {
+  return { attempt, failure, durationMs: 0 };
+}
+
+function dueAt(due: Due, nowMs: number): number {
+  return 'atMs' in due ? due.atMs : nowMs + due.inMs;
+}
+
+function without<K extends 'lease' | 'verdict' | 'finishedAtMs'>(task: Task, ...names: K[]): Task {
+  const copy = { ...task };
+  for (const name of names) delete copy[name];
+  return copy;
+}

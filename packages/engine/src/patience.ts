@@ -1,0 +1,45 @@
+import { delayFor, type Policy } from 'redrive';
+import type { Host } from './host.ts';
+
+/** Pauses between tries of something that must succeed in the end: a store that is away comes back. */
+const pauses: Policy = { base: '50ms', cap: '5s', jitter: 'equal' };
+
+export interface Persistence {
+  host: Host;
+  what: string;
+  until: AbortSignal;
+  /** Whether another try may help; always, unless given. */
+  isWorthIt?: (error: unknown) => boolean;
+}
+
+/** Tries until it works or `until` aborts; then the last error is thrown. */
+export async function persist<T>(
+  work: () => Promise<T>,
+  { host, what, until, isWorthIt = () => true }: Persistence,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (until.aborted || !isWorthIt(error)) throw error;
+      const delayMs = delayFor(pauses, { attempt, random: host.random() });
+      host.log.warn({ err: error, attempt, delayMs }, `${what} failed, trying again`);
+      await pause(host, delayMs, until);
+      if (until.aborted) throw error;
+    }
+  }
+}
+
+/** Waits, or less when `until` aborts. */
+export function pause(host: Host, ms: number, until: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (until.aborted) return resolve();
+    const end = () => {
+      host.clock.clearTimer(timer);
+      until.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = host.clock.setTimer(end, ms);
+    until.addEventListener('abort', end);
+  });
+}

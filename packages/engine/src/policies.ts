@@ -1,0 +1,124 @@
+import { type DefinedPolicy, definePolicy, type Policy, presets } from 'redrive';
+import { nearest } from 'redrive/internal';
+import { EngineError } from './errors.ts';
+import type { Log } from './host.ts';
+import type { Schedule } from './ports/schedule.ts';
+import type { Task } from './task.ts';
+
+const PREFIX = 'policy:';
+const MAX_CACHED = 10_000;
+
+/** What a task retries by when nobody says otherwise: the scheduler's backoff, and an error nobody knows is worth a retry. */
+export const defaultPolicy: DefinedPolicy = definePolicy({
+  ...presets.scheduler,
+  retryOn: ['transient', 'unknown'],
+});
+
+/**
+ * Which policy a task has. One of its own is frozen when it is submitted: kept once in the store under its
+ * fingerprint, so that every instance decides alike.
+ */
+export class Policies {
+  readonly #schedule: Schedule;
+  readonly #log: Log;
+  readonly #named: ReadonlyMap<string, DefinedPolicy>;
+  readonly #laneOf: (lane: string) => DefinedPolicy;
+  readonly #known = new Map<string, DefinedPolicy>();
+  readonly #stored = new Set<string>();
+  /** With the task's own number of attempts. */
+  readonly #variants = new Map<string, DefinedPolicy>();
+
+  readonly #most = new WeakMap<DefinedPolicy, number>();
+
+  constructor(
+    schedule: Schedule,
+    log: Log,
+    named: Readonly<Record<string, Policy>>,
+    laneOf: (lane: string) => DefinedPolicy,
+  ) {
+    this.#schedule = schedule;
+    this.#log = log;
+    this.#named = new Map(
+      Object.entries(named).map(([name, policy]) => [name, definePolicy(policy)]),
+    );
+    this.#laneOf = laneOf;
+  }
+
+  /** The policy that a submit names or spells out. */
+  resolve(policy: string | Policy): DefinedPolicy {
+    if (typeof policy !== 'string') return definePolicy(policy);
+    const known = this.#named.get(policy);
+    if (known) return known;
+    const near = nearest(policy, [...this.#named.keys()]);
+    throw new EngineError(
+      'UNKNOWN_POLICY',
+      `There is no policy '${policy}' in this engine.${near ? ` Did you mean '${near}'?` : ' Name it in the option policies.'}`,
+    );
+  }
+
+  /** Keeps it in the store before the first task that refers to it. */
+  async keep(policy: DefinedPolicy): Promise<string> {
+    const { fingerprint } = policy;
+    if (this.#stored.has(fingerprint)) return fingerprint;
+    // False: it is there already, and the same fingerprint is the same policy.
+    await this.#schedule.writeState(PREFIX + fingerprint, policy, 0);
+    if (this.#stored.size >= MAX_CACHED) this.#stored.clear();
+    this.#stored.add(fingerprint);
+    this.#remember(fingerprint, policy);
+    return fingerprint;
+  }
+
+  /** Reads what these tasks refer to, where it is not known here yet. */
+  async know(tasks: readonly Task[]): Promise<void> {
+    for (const { policy } of tasks) {
+      if (policy === undefined || this.#known.has(policy)) continue;
+      try {
+        const { documents } = await this.#schedule.readState(PREFIX + policy);
+        const [document] = documents;
+        if (document) this.#remember(policy, definePolicy(document.value as Policy));
+      } catch (error) {
+        this.#log.warn(
+          { err: error, policy },
+          'a policy could not be read: its tasks use that of their lane',
+        );
+      }
+    }
+  }
+
+  /** The policy that decides about this task, with its own number of attempts. */
+  of(task: Pick<Task, 'policy' | 'lane' | 'maxAttempts'>): DefinedPolicy {
+    const own = task.policy === undefined ? undefined : this.#known.get(task.policy);
+    const policy = own ?? this.#laneOf(task.lane);
+    return this.limited(policy, task.maxAttempts);
+  }
+
+  /** The most executions that any failure is given by it: an override may allow more than the policy itself. */
+  mostAttempts(task: Pick<Task, 'policy' | 'lane' | 'maxAttempts'>): number {
+    const policy = this.of(task);
+    let most = this.#most.get(policy);
+    if (most === undefined) {
+      const overrides = Object.keys(policy.overrides ?? {}).map(
+        (name) => policy.for(name)?.maxAttempts ?? 0,
+      );
+      this.#most.set(policy, (most = Math.max(policy.maxAttempts, ...overrides)));
+    }
+    return most;
+  }
+
+  limited(policy: DefinedPolicy, maxAttempts: number): DefinedPolicy {
+    if (policy.maxAttempts === maxAttempts) return policy;
+    const key = `${policy.fingerprint} ${maxAttempts}`;
+    let variant = this.#variants.get(key);
+    if (!variant) {
+      variant = definePolicy({ ...policy, maxAttempts: Math.max(1, maxAttempts) });
+      if (this.#variants.size >= MAX_CACHED) this.#variants.clear();
+      this.#variants.set(key, variant);
+    }
+    return variant;
+  }
+
+  #remember(fingerprint: string, policy: DefinedPolicy): void {
+    if (this.#known.size >= MAX_CACHED) this.#known.clear();
+    this.#known.set(fingerprint, policy);
+  }
+}

@@ -1,0 +1,38 @@
+import type { Failure } from 'redrive';
+import type { TaskFault } from '../errors.ts';
+import type { Destination, Task, TaskContext } from '../task.ts';
+
+/** Brings one task to its destination and says how that went. It never throws for a failure of the destination. */
+export interface Delivery {
+  /** The kind of destinations it serves. */
+  readonly kind: string;
+  deliver(task: Task, run: Run): Promise<Outcome>;
+  /** What is wrong with a task for such a destination, said when it is submitted. */
+  check?(destination: Destination, context: TaskContext | undefined): readonly TaskFault[];
+  close?(): Promise<void>;
+}
+
+export interface Run {
+  /** Aborted when the lease is lost, when the time is up, and on stop. Made when it is first looked at. */
+  readonly signal: AbortSignal;
+  /** The 1-based number of this execution. */
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  /** What is left of the time for this execution. */
+  readonly remainingMs: number;
+}
+
+/**
+ * `done`: it worked. `taken`: a broker has it now. `failed`: an execution failed. `refused`: the lane is in trouble
+ * and nothing ran. `unroutable`: nobody is there. `invalid`: the payload is not what the destination takes. The
+ * last three are a handler's own wishes.
+ */
+export type Outcome =
+  | { type: 'done' }
+  | { type: 'taken' }
+  | { type: 'failed'; failure: Failure; answer?: string }
+  | { type: 'refused'; failure: Failure }
+  | { type: 'unroutable' | 'invalid'; failure: Failure }
+  | { type: 'retryIn'; delayMs: number; failure: Failure }
+  | { type: 'giveUp'; failure: Failure }
+  | { type: 'snooze'; delayMs: number };

@@ -1,0 +1,86 @@
+import type { Courier } from './courier.ts';
+import type { Host } from './host.ts';
+import type { Lanes } from './lanes.ts';
+import { pause } from './patience.ts';
+import type { PruneRequest, Schedule } from './ports/schedule.ts';
+
+const STEP = 1000;
+/** Rests between steps, so that live work always goes first. */
+const REST_MS = 50;
+const MAX_STEPS = 1000;
+const EXPIRED_STEP = 100;
+
+export interface PrunerSettings {
+  retention: PruneRequest['olderThanMs'];
+  leaseMs: number;
+  everyMs: number;
+}
+
+/** Housekeeping: tasks past their expiry in lanes that nobody serves, and finished ones past their retention. */
+export class Pruner {
+  readonly #schedule: Schedule;
+  readonly #host: Host;
+  readonly #lanes: Lanes;
+  readonly #courier: Courier;
+  readonly #settings: PrunerSettings;
+  readonly #ending = new AbortController();
+  #work: Promise<void> | undefined;
+
+  constructor(
+    schedule: Schedule,
+    host: Host,
+    lanes: Lanes,
+    courier: Courier,
+    settings: PrunerSettings,
+  ) {
+    this.#schedule = schedule;
+    this.#host = host;
+    this.#lanes = lanes;
+    this.#courier = courier;
+    this.#settings = settings;
+  }
+
+  start(): void {
+    this.#work ??= this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    await this.#work;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#ending;
+    while (!signal.aborted) {
+      await pause(this.#host, this.#settings.everyMs, signal);
+      try {
+        await this.#expire();
+        await this.#prune();
+      } catch (error) {
+        this.#host.log.warn({ err: error }, 'housekeeping failed, trying again');
+      }
+    }
+  }
+
+  async #expire(): Promise<void> {
+    while (!this.#ending.signal.aborted) {
+      const { tasks, nowMs } = await this.#schedule.claim({
+        from: { kind: 'expired', limit: EXPIRED_STEP },
+        lease: Math.floor(this.#host.random() * 2 ** 52) + 1,
+        leaseMs: this.#settings.leaseMs,
+        maxBytes: 8 * 1024 * 1024,
+      });
+      this.#lanes.sawTime(nowMs);
+      await Promise.all(tasks.map((task) => this.#courier.refuse(task, 'EXPIRED')));
+      if (tasks.length < EXPIRED_STEP) return;
+    }
+  }
+
+  async #prune(): Promise<void> {
+    for (let step = 0; step < MAX_STEPS && !this.#ending.signal.aborted; step++) {
+      const request = { olderThanMs: this.#settings.retention, limit: STEP };
+      if ((await this.#schedule.prune(request)) < STEP) return;
+      await pause(this.#host, REST_MS, this.#ending.signal);
+    }
+  }
+}

@@ -1,0 +1,223 @@
+import type { Policy } from 'redrive';
+import { EngineError, type EngineErrorCode } from './errors.ts';
+import type { Destination, NewTask, TaskContext } from './task.ts';
+import { laneOf } from './task.ts';
+import { cleanData } from './text.ts';
+import { uuidOf } from './uuid.ts';
+
+/** How a task is submitted, beside its payload. */
+export interface SubmitOptions {
+  /** A name from the engine's `policies`, or a policy. Frozen with the task. */
+  policy?: string | Policy;
+  /** Not before: a Date or ms since the epoch. In the past: now. */
+  dueAt?: Date | number;
+  /** Not after: past this it goes to the inbox as EXPIRED. */
+  expiresAt?: Date | number;
+  /** The same key and destination again is the same task, as long as that is remembered. */
+  dedupeKey?: string;
+  /** A UUID of one's own. */
+  id?: string;
+  /** What goes with it to an HTTP destination or a broker. */
+  context?: TaskContext;
+  orderingKey?: string;
+}
+
+/** One task of many. */
+export interface Submission<To = string, Payload = unknown> extends SubmitOptions {
+  /** A handler's name, a URL, or a destination. */
+  to: To | Destination;
+  payload: Payload;
+}
+
+export interface SubmissionLimits {
+  maxPayloadBytes: number;
+  maxAttempts: number;
+}
+
+const MAX_ADDRESS = 2048;
+const MAX_NAME_BYTES = 255;
+const MAX_KEY = 500;
+const MAX_CONTEXT_BYTES = 32 * 1024;
+const YEAR_MS = 366 * 86_400_000;
+
+/** The destination that was meant: a URL is HTTP, any other name a handler. */
+export function destinationOf(to: unknown): Destination {
+  if (typeof to === 'string' && /^https?:/i.test(to)) return httpDestination(to);
+  if (typeof to === 'string') return { kind: 'handler', address: checkedName(to) };
+  const { kind, address } = Object(to) as Partial<Destination>;
+  if (
+    typeof kind !== 'string' ||
+    typeof address !== 'string' ||
+    !/^[a-z][a-z0-9_-]{0,31}$/.test(kind)
+  ) {
+    throw refused(
+      'NO_DESTINATION',
+      'to',
+      'A task needs a destination: a handler, a URL, or { kind, address }.',
+    );
+  }
+  return kind === 'http' ? httpDestination(address) : { kind, address: checkedName(address) };
+}
+
+/** The payload as bytes: bytes as they are, anything else as JSON. */
+export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
+  let bytes: Uint8Array;
+  if (payload instanceof Uint8Array) bytes = payload;
+  else {
+    let json: string | undefined;
+    try {
+      json = JSON.stringify(payload);
+    } catch (error) {
+      throw refused(
+        'INVALID_PAYLOAD',
+        'payload',
+        `The payload cannot be written as JSON: ${String(error)}`,
+      );
+    }
+    bytes = json === undefined ? new Uint8Array() : Buffer.from(json);
+  }
+  if (bytes.length > maxBytes) {
+    throw refused(
+      'PAYLOAD_TOO_LARGE',
+      'payload',
+      `The payload has ${bytes.length} bytes; the limit is ${maxBytes}. Keep it elsewhere and submit a reference, or raise maxPayloadBytes.`,
+    );
+  }
+  return bytes;
+}
+
+/** The task that a submission asks for. Its id is its own, or that of its key, or a new one. */
+export function taskOf(
+  destination: Destination,
+  payload: Uint8Array,
+  options: SubmitOptions,
+  made: { id: string; maxAttempts: number; nowMs: number; token: number },
+): NewTask {
+  const { dedupeKey, orderingKey, context } = options;
+  const expiresAtMs = timeOf(options.expiresAt, 'expiresAt', made.nowMs);
+  const dueAtMs = timeOf(options.dueAt, 'dueAt', made.nowMs);
+  return {
+    messageId: idOf(options.id, dedupeKey, destination, made.id),
+    destination,
+    lane: laneOf(destination),
+    payload,
+    ...(context ? { context: checkedContext(context) } : {}),
+    status: 'pending',
+    attempt: 0,
+    maxAttempts: made.maxAttempts,
+    uncounted: 0,
+    delayMs: 0,
+    generation: 0,
+    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    claims: 0,
+    arrived: false,
+    cancelling: false,
+    ...(orderingKey === undefined ? {} : { orderingKey: checkedKey(orderingKey, 'orderingKey') }),
+    blocked: false,
+    arrival: made.token,
+    due: dueAtMs === undefined ? { inMs: 0 } : { atMs: dueAtMs },
+  };
+}
+
+function idOf(
+  id: string | undefined,
+  key: string | undefined,
+  to: Destination,
+  fresh: string,
+): string {
+  if (id !== undefined) {
+    if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) {
+      throw refused(
+        'INVALID_ID',
+        'id',
+        `'${String(id).slice(0, 60)}' is not a UUID. Leave it out, or use dedupeKey for a key of your own.`,
+      );
+    }
+    return id.toLowerCase();
+  }
+  if (key === undefined) return fresh;
+  return uuidOf(`${to.kind}:${to.address}`, checkedKey(key, 'dedupeKey'));
+}
+
+function httpDestination(address: string): Destination {
+  if (address.length > MAX_ADDRESS || !URL.canParse(address)) {
+    throw refused(
+      'NO_DESTINATION',
+      'to',
+      `'${address.slice(0, 100)}' is not a URL of at most ${MAX_ADDRESS} characters.`,
+    );
+  }
+  const url = new URL(address);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw refused('NO_DESTINATION', 'to', `${url.protocol} is neither http: nor https:.`);
+  }
+  if (url.username || url.password) {
+    throw refused(
+      'NO_DESTINATION',
+      'to',
+      'A URL must not carry credentials: name a secret in context.secret.',
+    );
+  }
+  return { kind: 'http', address: url.href };
+}
+
+function checkedName(name: string): string {
+  if (
+    name === '' ||
+    Buffer.byteLength(name) > MAX_NAME_BYTES ||
+    name.includes('\0') ||
+    !name.isWellFormed()
+  ) {
+    throw refused(
+      'NO_DESTINATION',
+      'to',
+      `A name of 1 to ${MAX_NAME_BYTES} bytes is needed, not '${name.slice(0, 60)}'.`,
+    );
+  }
+  return name;
+}
+
+function checkedKey(key: string, path: string): string {
+  if (
+    typeof key !== 'string' ||
+    key === '' ||
+    key.length > MAX_KEY ||
+    key.includes('\0') ||
+    !key.isWellFormed()
+  ) {
+    throw refused('INVALID_TASK', path, `A text of 1 to ${MAX_KEY} characters is needed.`);
+  }
+  return key;
+}
+
+function checkedContext(context: TaskContext): TaskContext {
+  let json: string;
+  try {
+    json = JSON.stringify(context);
+  } catch (error) {
+    throw refused(
+      'INVALID_TASK',
+      'context',
+      `The context cannot be written as JSON: ${String(error)}`,
+    );
+  }
+  if (Buffer.byteLength(json) > MAX_CONTEXT_BYTES) {
+    throw refused('INVALID_TASK', 'context', `The context is over ${MAX_CONTEXT_BYTES} bytes.`);
+  }
+  return cleanData(JSON.parse(json)) as TaskContext;
+}
+
+function timeOf(time: Date | number | undefined, path: string, nowMs: number): number | undefined {
+  if (time === undefined) return undefined;
+  const ms = Number(time);
+  if (Number.isFinite(ms) && ms >= 0 && ms <= nowMs + 10 * YEAR_MS) return Math.floor(ms);
+  throw refused(
+    'INVALID_TASK',
+    path,
+    'A Date or ms since the epoch is needed, at most ten years from now.',
+  );
+}
+
+function refused(code: EngineErrorCode, path: string, message: string): EngineError {
+  return new EngineError(code, message, { faults: [{ path, code, message }] });
+}

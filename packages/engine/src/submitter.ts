@@ -1,0 +1,123 @@
+import type { DefinedPolicy } from 'redrive';
+import { isConfigError } from 'redrive';
+import type { Rejected } from './engine.ts';
+import { EngineError, isEngineError } from './errors.ts';
+import type { RegisteredHandler } from './handlers.ts';
+import type { Host } from './host.ts';
+import type { Accepted, Arrival } from './moves.ts';
+import type { Policies } from './policies.ts';
+import type { Delivery } from './ports/delivery.ts';
+import { bytesOf, destinationOf, type Submission, taskOf } from './submission.ts';
+import { laneOf } from './task.ts';
+import { uuidAt } from './uuid.ts';
+
+export interface Submitted {
+  /** The message id. */
+  id: string;
+  /** `duplicate`: it was there already, and was left as it is. */
+  status: 'accepted' | 'duplicate';
+}
+
+const BATCH = 1000;
+const BATCH_BYTES = 8 * 1024 * 1024;
+
+/** Checks submissions at the edge and makes arrivals of them. */
+export class Submitter {
+  readonly #parts: SubmitterParts;
+
+  constructor(parts: SubmitterParts) {
+    this.#parts = parts;
+  }
+
+  async prepare(submission: Submission<string>): Promise<Arrival> {
+    const { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs } = this.#parts;
+    const { to, payload, policy: wanted } = submission;
+    const destination = destinationOf(to);
+    if (destination.kind === 'handler') await check(payload, handlers.get(destination.address));
+    const faults = deliveryOf(destination.kind)?.check?.(destination, submission.context) ?? [];
+    if (faults[0]) throw new EngineError(faults[0].code, faults[0].message, { faults });
+    const policy = wanted === undefined ? policyOf(laneOf(destination)) : policies.resolve(wanted);
+    const bytes = bytesOf(payload, maxPayloadBytes);
+    const now = nowMs();
+    const task = taskOf(destination, bytes, submission, {
+      id: uuidAt(now, host.random),
+      maxAttempts: policy.maxAttempts,
+      nowMs: now,
+      token: Math.floor(host.random() * 2 ** 52) + 1,
+    });
+    if (wanted !== undefined) task.policy = await policies.keep(policy);
+    return { type: 'submit', task, policy };
+  }
+
+  /** Stores them in batches. One that has faults is rejected by itself. */
+  async many(
+    submissions: readonly Submission<string>[],
+    store: (arrivals: readonly Arrival[]) => Promise<readonly Accepted[]>,
+  ): Promise<(Submitted | Rejected)[]> {
+    const results: (Submitted | Rejected)[] = [];
+    let batch: { index: number; arrival: Arrival }[] = [];
+    let bytes = 0;
+    const flush = async () => {
+      const some = batch;
+      batch = [];
+      bytes = 0;
+      const statuses = await store(some.map(({ arrival }) => arrival));
+      for (const [i, { index, arrival }] of some.entries()) {
+        const status = statuses[i] === 'duplicate' ? 'duplicate' : 'accepted';
+        results[index] = { id: arrival.task.messageId, status };
+      }
+    };
+    for (const [index, submission] of submissions.entries()) {
+      try {
+        const arrival = await this.prepare(submission);
+        batch.push({ index, arrival });
+        bytes += arrival.task.payload.length;
+      } catch (error) {
+        results[index] = rejected(error);
+      }
+      if (batch.length >= BATCH || bytes >= BATCH_BYTES) await flush();
+    }
+    if (batch.length > 0) await flush();
+    return results;
+  }
+}
+
+interface SubmitterParts {
+  host: Host;
+  policies: Policies;
+  handlers: ReadonlyMap<string, RegisteredHandler>;
+  deliveryOf: (kind: string) => Delivery | undefined;
+  policyOf: (lane: string) => DefinedPolicy;
+  maxPayloadBytes: number;
+  nowMs: () => number;
+}
+
+/** A fault of the task itself; anything else, a store that is away, concerns all of them. */
+function rejected(error: unknown): Rejected {
+  if (isConfigError(error)) {
+    return { status: 'rejected', code: 'UNKNOWN_POLICY', message: error.message, path: 'policy' };
+  }
+  if (!isEngineError(error) || error.code.startsWith('STORE_')) throw error;
+  const { code, message, faults } = error;
+  return { status: 'rejected', code, message, path: faults[0]?.path ?? '' };
+}
+
+async function check(payload: unknown, handler: RegisteredHandler | undefined): Promise<void> {
+  if (!handler?.schema) return;
+  const result = await handler.schema['~standard'].validate(payload);
+  if (!result.issues) return;
+  const faults = result.issues.map(({ message, path }) => ({
+    path: ['payload', ...(path ?? []).map(keyOf)].join('.'),
+    code: 'INVALID_PAYLOAD' as const,
+    message,
+  }));
+  const list = faults.map((fault) => `\n  ${fault.path}: ${fault.message}`).join('');
+  throw new EngineError('INVALID_PAYLOAD', `The payload is not what its handler takes:${list}`, {
+    faults,
+  });
+}
+
+/** A path's part is a key, or an object that has it. */
+function keyOf(part: unknown): string {
+  return String(typeof part === 'object' && part !== null && 'key' in part ? part.key : part);
+}
