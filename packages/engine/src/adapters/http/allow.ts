@@ -1,0 +1,91 @@
+/** Which addresses a delivery may connect to. */
+import type { Fault } from 'redrive';
+import {
+  type Address,
+  type AddressKind,
+  type AddressRange,
+  contains,
+  embeddedIn,
+  kindOf,
+  lastOf,
+  parseRange,
+} from './address.ts';
+
+/** Why a host's address must not be connected to; undefined: it may. */
+export type Refusal = (host: string, address: Address) => AddressKind | undefined;
+
+/**
+ * Reads the list of what is allowed besides public addresses: `loopback`, `private`, a range (`10.1.0.0/16`), an
+ * address, a host (`billing.internal`), or all hosts below one (`*.internal`).
+ */
+export function readAllow(allow: unknown, faults: Fault[]): Refusal {
+  const kinds = new Set<AddressKind>(['public']);
+  const ranges: AddressRange[] = [];
+  const hosts = new Set<string>();
+  const suffixes: string[] = [];
+  if (Array.isArray(allow)) allow.forEach(readEntry);
+  else if (allow !== undefined) addFault('allow', 'is not a list of hosts and ranges.');
+
+  return (written, address) => {
+    const kind = kindOf(address);
+    if (kinds.has(kind)) return undefined;
+    if (never.has(kind)) return kind;
+    const host = hostName(written);
+    if (hosts.has(host) || suffixes.some((suffix) => host.endsWith(suffix))) return undefined;
+    const inner = embeddedIn(address);
+    const inRange = ranges.some(
+      (range) => contains(range, address) || (inner !== undefined && contains(range, inner)),
+    );
+    return inRange ? undefined : kind;
+  };
+
+  function readEntry(entry: unknown, index: number): void {
+    const path = `allow.${index}`;
+    if (entry === 'loopback' || entry === 'private') {
+      kinds.add(entry);
+      return;
+    }
+    const text = typeof entry === 'string' ? entry : '';
+    const range = parseRange(text);
+    if (range) {
+      const kind = kindOf(range.first);
+      if (never.has(kind) && kindOf(lastOf(range)) === kind) {
+        addFault(path, `'${text}' is ${kind}: such addresses are never allowed.`);
+      }
+      ranges.push(range);
+      return;
+    }
+    const below = text.startsWith('*.');
+    const host = hostName(below ? text.slice(2) : text);
+    if (!isHost(host)) {
+      addFault(
+        path,
+        "is not 'loopback', 'private', a range such as '10.0.0.0/8', or a host without port such as 'billing.internal'.",
+      );
+    } else if (below) suffixes.push(`.${host}`);
+    else hosts.add(host);
+  }
+
+  function addFault(path: string, message: string): void {
+    faults.push({ path, code: 'INVALID_VALUE', message });
+  }
+}
+
+/** Nobody delivers to these: they are the machine's own, give away credentials, or reach more than one. */
+const never: ReadonlySet<AddressKind> = new Set([
+  'link-local',
+  'metadata',
+  'multicast',
+  'unspecified',
+  'broadcast',
+]);
+
+/** `Example.com.` and `example.com` are one host. */
+function hostName(text: string): string {
+  return text.toLowerCase().replace(/\.$/, '');
+}
+
+function isHost(text: string): boolean {
+  // What a URL would spell otherwise, such as 0x7f.1, would never be met.
+  return /^[\w-]+(?:\.[\w-]+)*$/.test(text) && URL.parse(`http://${text}`)?.hostname === text;
+}
