@@ -27,6 +27,7 @@ const NOT_OURS = new Set([
   '.git',
   '.stryker-tmp',
   '.examples',
+  '.mutants',
 ]);
 
 export function readTree(root: string): Tree {

@@ -1,0 +1,101 @@
+import { EngineError } from '../../errors.ts';
+import type { Store } from '../../ports/store.ts';
+import type { Being, World } from './world.ts';
+
+/** How often things go wrong in this world; all 0 once it has calmed down. */
+export interface Weather {
+  /** A call fails before it did anything. */
+  failBefore: number;
+  /** A call does its work, and its answer is lost. */
+  failAfter: number;
+  /** A call takes long; with a timeout, as every adapter has one. */
+  slow: number;
+  /** The instance dies at this very await. */
+  crash: number;
+  /** A wake-up is lost. */
+  deaf: number;
+}
+
+export const calm: Weather = { failBefore: 0, failAfter: 0, slow: 0, crash: 0, deaf: 0 };
+
+/** Longer than a lease: an answer may come when it is worth nothing any more. */
+const TIMEOUT_MS = 5000;
+
+/** Waits as the weather has it, does the work, and answers, late or never. Before and after it, the caller may die. */
+export async function suffer<T>(
+  world: World,
+  weather: Weather,
+  being: Being & { die(): void },
+  work: () => Promise<T>,
+): Promise<T> {
+  await pauseOrDie();
+  if (world.chance(weather.failBefore)) throw away();
+  const result = await work();
+  await pauseOrDie();
+  if (world.chance(weather.failAfter)) throw away();
+  return result;
+
+  async function pauseOrDie(): Promise<void> {
+    const isSlow = world.chance(weather.slow);
+    await world.sleep(isSlow ? world.between(50, TIMEOUT_MS) : world.between(0, 3), being);
+    if (world.chance(weather.crash)) {
+      being.die();
+      await new Promise(() => undefined);
+    }
+  }
+}
+
+function away(): EngineError {
+  return new EngineError('STORE_UNAVAILABLE', 'made up: the store did not answer');
+}
+
+const faulty = [
+  'insert',
+  'change',
+  'claim',
+  'abandon',
+  'settle',
+  'renew',
+  'get',
+  'list',
+  'lanes',
+  'readState',
+  'writeState',
+  'prune',
+  'takeOutbox',
+  'dropOutbox',
+  'append',
+  'item',
+  'items',
+  'attempts',
+] as const satisfies readonly (keyof Store)[];
+
+/** The store as one instance sees it. `watchful` looks at every call at the moment it takes effect. */
+export function faultyStore(
+  world: World,
+  weather: Weather,
+  being: Being & { die(): void },
+  store: Store,
+  watchful: (
+    method: string,
+    args: readonly unknown[],
+    work: () => Promise<unknown>,
+  ) => Promise<unknown>,
+): Store {
+  const calls: Partial<Record<keyof Store, unknown>> = {
+    open: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    capabilities: store.capabilities,
+    watch: (listener: (hint: object) => void) =>
+      store.watch((hint) => {
+        if (being.isAlive && !world.chance(weather.deaf))
+          world.at(world.between(0, 5), being, () => listener(hint));
+      }),
+  };
+  for (const method of faulty) {
+    const real = store[method].bind(store) as (...args: unknown[]) => Promise<unknown>;
+    calls[method] = (...args: unknown[]) =>
+      suffer(world, weather, being, () => watchful(method, args, () => real(...args)));
+  }
+  return calls as Store;
+}

@@ -1,0 +1,78 @@
+/** Ways to break the engine, each as a change of its source, and the first seed that finds it. The simulation must find them all. */
+export interface Mutant {
+  name: string;
+  /** Below `packages/engine/src`. */
+  file: string;
+  /** Stands there exactly once. */
+  from: string;
+  to: string;
+  seed: number;
+}
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'settle before deliver',
+    file: 'courier.ts',
+    from: 'entry.delivery = this.#deliver(entry);',
+    to: `void this.#settler.settle({ id: task.id, lease: task.lease ?? 0, to: 'done' });
+    entry.delivery = this.#deliver(entry);`,
+    seed: 1,
+  },
+  {
+    name: 'no fencing',
+    file: 'moves.ts',
+    from: "if (!task || task.lease !== by.lease || task.status !== 'pending') return",
+    to: "if (!task || task.status !== 'pending') return",
+    seed: 2,
+  },
+  {
+    name: 'ack before commit',
+    file: 'consumer.ts',
+    from: 'if (arrivals.length > 0) await persist(',
+    to: `await this.#consumer?.ack(messages);
+      if (arrivals.length > 0) await persist(`,
+    seed: 2,
+  },
+  {
+    name: 'ignore an arrival in delivery',
+    file: 'moves.ts',
+    from: 'if (task.lease !== undefined) return arriveInDelivery(arrival, task, nowMs, seed);',
+    to: "if (task.lease !== undefined) return { result: 'duplicate' };",
+    seed: 7,
+  },
+  {
+    name: 'count only at settle',
+    file: 'adapters/memory/store.ts',
+    from: 'const claims = task.claims + 1;',
+    to: 'const claims = task.claims;',
+    seed: 1,
+  },
+  {
+    name: 'start whatever was claimed',
+    file: 'dispatcher.ts',
+    from: 'if (this.#host.clock.monotonic() + needMs <= entry.leaseUntil) this.#courier.start(entry);',
+    to: 'if (needMs > 0) this.#courier.start(entry);',
+    seed: 13,
+  },
+  {
+    name: 'deliver before the new due time',
+    file: 'moves.ts',
+    from: "if (task.dueAtMs > nowMs) return 'NOT_DUE';",
+    to: '',
+    seed: 9,
+  },
+  {
+    name: 'never give up on lost workers',
+    file: 'moves.ts',
+    from: "if (task.claims > limits.maxLostLeases) return 'WORKER_LOST';",
+    to: '',
+    seed: 2,
+  },
+  {
+    name: 'a failed task without its item',
+    file: 'moves.ts',
+    from: "return { result: 'settled', task: failed, item: by.item, ...outbox, ...record };",
+    to: "return { result: 'settled', task: failed, ...outbox, ...record };",
+    seed: 1,
+  },
+];
