@@ -156,17 +156,20 @@ export class Dispatcher {
     const lost = this.#wasLost ? undefined : this.#wantedLost(now);
     this.#wasLost = lost !== undefined;
     if (lost) return lost;
-    const lanes: { lane: string; limit: number }[] = [];
-    let left = room;
+    const wanting: { lane: Lane; limit: number }[] = [];
     for (const lane of this.#lanes.all.values()) {
-      if (left <= 0 || lanes.length >= MAX_CLAIM_LANES) break;
-      if (lane.dueAt > now) continue;
-      const limit = Math.min(this.#roomIn(lane), left);
-      if (limit <= 0) continue;
-      left -= limit;
-      lanes.push({ lane: lane.name, limit });
+      if (wanting.length >= MAX_CLAIM_LANES) break;
+      const limit = lane.dueAt > now ? 0 : this.#roomIn(lane);
+      if (limit > 0) wanting.push({ lane, limit });
     }
-    return lanes.length > 0 ? { kind: 'due', lanes } : undefined;
+    if (wanting.length === 0) return undefined;
+    // An equal share for each, and whoever was asked goes to the back: a busy lane never starves another.
+    const share = Math.max(1, Math.floor(room / wanting.length));
+    const lanes = wanting.slice(0, room).map(({ lane, limit }) => {
+      this.#lanes.toBack(lane);
+      return { lane: lane.name, limit: Math.min(limit, share) };
+    });
+    return { kind: 'due', lanes };
   }
 
   /** A task that may have killed its worker is claimed alone; others in small numbers. */
@@ -205,6 +208,8 @@ export class Dispatcher {
     const { leaseMs } = this.#settings;
     let claim: Claim;
     let sentAt: number;
+    // What is heard of while the claim is under way came after it, perhaps: it must not be forgotten.
+    this.#expectAgain(from, Infinity);
     try {
       if (this.#orphan !== undefined) await this.#schedule.abandon(this.#orphan);
       const lease = Math.floor(random() * 2 ** 52) + 1;
@@ -216,6 +221,7 @@ export class Dispatcher {
     } catch (error) {
       this.#claimFailures = Math.min(this.#claimFailures + 1, 8);
       this.#notBefore = clock.monotonic() + 25 * 2 ** this.#claimFailures;
+      this.#expectAgain(from, clock.monotonic());
       log.warn({ err: error }, 'claiming failed, trying again');
       return;
     }
@@ -225,18 +231,25 @@ export class Dispatcher {
     this.#take(claim, sentAt + leaseMs);
   }
 
+  #expectAgain(from: ClaimFrom, at: number): void {
+    if (from.kind === 'lost') this.#lostAt = at;
+    if (from.kind === 'due') for (const { lane } of from.lanes) this.#lanes.get(lane).dueAt = at;
+  }
+
   /** When to look at these lanes again. */
   #plan(from: ClaimFrom, { tasks, nextInMs }: Claim): void {
     const now = this.#host.clock.monotonic();
-    const at = (inMs: number | undefined) => {
-      if (inMs === undefined) return Infinity;
-      return now + (inMs === 0 && tasks.length === 0 ? BUSY_MS : inMs);
-    };
+    const got = new Set(tasks.map((task) => task.lane));
+    const at = (inMs: number | undefined, isEmpty: boolean) =>
+      inMs === undefined ? Infinity : now + (inMs === 0 && isEmpty ? BUSY_MS : inMs);
     if (from.kind === 'due') {
-      for (const [i, { lane }] of from.lanes.entries())
-        this.#lanes.get(lane).dueAt = at(nextInMs[i]);
+      for (const [i, { lane: name }] of from.lanes.entries()) {
+        const lane = this.#lanes.get(name);
+        lane.dueAt = Math.min(lane.dueAt, at(nextInMs[i], !got.has(name)));
+      }
     } else {
-      this.#lostAt = Math.min(at(nextInMs[0]), now + this.#settings.pollMs);
+      const nextAt = Math.min(at(nextInMs[0], got.size === 0), now + this.#settings.pollMs);
+      this.#lostAt = Math.min(this.#lostAt, nextAt);
     }
   }
 

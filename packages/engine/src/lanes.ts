@@ -127,6 +127,12 @@ export class Lanes {
     return lane;
   }
 
+  /** Others are looked at before it next time. */
+  toBack(lane: Lane): void {
+    this.all.delete(lane.name);
+    this.all.set(lane.name, lane);
+  }
+
   /** Reads the state of all lanes from the store. */
   async refresh(): Promise<void> {
     const { nowMs, documents } = await this.#schedule.readState(PREFIX);

@@ -26,6 +26,7 @@ export class Observer {
   }
 
   accepted({ messageId: id, lane }: NewTask, status: Accepted): void {
+    if (!this.#listener) return;
     this.#emit({ type: status === 'duplicate' ? 'duplicate' : 'accepted', id, lane });
   }
 
