@@ -1,0 +1,306 @@
+import type { Clock } from 'redrive';
+import { EngineError } from '../../errors.ts';
+import { release } from '../../judge.ts';
+import { type Change, settle } from '../../moves.ts';
+import type { InboxItem, ItemQuery, RawItem } from '../../ports/inbox.ts';
+import type {
+  Claim,
+  ClaimRequest,
+  Hint,
+  LaneAgenda,
+  Lease,
+  NewOutboxMessage,
+  OutboxMessage,
+  PruneRequest,
+  Renewed,
+  ScheduleCapabilities,
+  Settled,
+  Settlement,
+  StateDocument,
+  TaskKey,
+  TaskQuery,
+} from '../../ports/schedule.ts';
+import type { Store } from '../../ports/store.ts';
+import type { AttemptRecord, NewTask, Task } from '../../task.ts';
+import { MemoryAudit } from './audit.ts';
+import { MemoryInbox } from './inbox.ts';
+import { TaskTable } from './tasks.ts';
+
+/** Keeps everything in this process, by the pure moves alone: for tests, and the model that other stores are held to. */
+export class MemoryStore implements Store {
+  readonly capabilities: ScheduleCapabilities = {
+    shared: false,
+    durable: false,
+    listing: true,
+    changing: true,
+    ordering: false,
+    transactions: false,
+  };
+  readonly audit = new MemoryAudit();
+  readonly #clock: Clock;
+  readonly #maxTasks: number;
+  readonly #tasks = new TaskTable();
+  readonly #inbox = new MemoryInbox();
+  readonly #state = new Map<string, { json: string; version: number }>();
+  readonly #outbox = new Map<number, { message: NewOutboxMessage; visibleAtMs: number }>();
+  readonly #watchers = new Set<(hint: Hint) => void>();
+  #lastOutboxId = 0;
+
+  constructor(clock: Clock, maxTasks: number) {
+    this.#clock = clock;
+    this.#maxTasks = maxTasks;
+  }
+
+  open(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async insert(tasks: readonly NewTask[], tx?: unknown): Promise<(number | undefined)[]> {
+    refuseTransaction(tx);
+    const move = (known: Task | undefined, _: number, index: number): Change<boolean> =>
+      known ? { result: false } : { result: true, task: tasks[index]! };
+    const stored = this.#commit(tasks, move);
+    return stored.map(({ change, row }) => (change.result ? row?.id : undefined));
+  }
+
+  async change<T>(
+    keys: readonly TaskKey[],
+    move: (task: Task | undefined, nowMs: number, index: number) => Change<T>,
+    tx?: unknown,
+  ): Promise<T[]> {
+    refuseTransaction(tx);
+    return this.#commit(keys, move).map(({ change }) => change.result);
+  }
+
+  async claim({ from, lease, leaseMs, maxBytes }: ClaimRequest): Promise<Claim> {
+    const nowMs = this.#clock.now();
+    const chosen = this.#tasks.choose(from, nowMs);
+    const tasks: Task[] = [];
+    let bytes = 0;
+    for (const task of chosen.tasks) {
+      bytes += task.payload.length;
+      if (tasks.length > 0 && bytes > maxBytes) break;
+      const visibleAtMs = nowMs + leaseMs;
+      const claims = task.claims + 1;
+      const leased = this.#tasks.write({ ...task, lease, claims, arrived: false, visibleAtMs });
+      tasks.push(handedOut(leased));
+    }
+    // What did not fit in the bytes is still due.
+    const isCut = tasks.length < chosen.tasks.length;
+    return { tasks, nowMs, nextInMs: isCut ? chosen.nextInMs.map(() => 0) : chosen.nextInMs };
+  }
+
+  async abandon(lease: number): Promise<void> {
+    const held = this.#tasks.leasedUnder(lease);
+    this.#commit(held, (task, nowMs) => settle(task, release(task!), nowMs));
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<Settled[]> {
+    const move = (task: Task | undefined, nowMs: number, index: number) =>
+      settle(task, settlements[index]!, nowMs);
+    return this.#commit(settlements, move).map(({ change }) => change.result);
+  }
+
+  async renew(leases: readonly Lease[], leaseMs: number): Promise<Renewed[]> {
+    return leases.map(({ id, lease }) => {
+      const task = this.#tasks.get(id);
+      if (task?.lease !== lease || task.status !== 'pending') return 'lost';
+      this.#tasks.write({ ...task, visibleAtMs: this.#clock.now() + leaseMs });
+      return task.arrived ? 'arrived' : 'held';
+    });
+  }
+
+  /** Everything as it is this moment, for whoever checks it. */
+  peek(): { tasks: Iterable<Task>; openItems: ReadonlyMap<number, number> } {
+    return { tasks: this.#tasks.values(), ...this.#inbox.peek() };
+  }
+
+  async get(key: TaskKey): Promise<Task | undefined> {
+    const task = this.#tasks.find(key);
+    return task && handedOut(task);
+  }
+
+  async list({ status, lane, messageId, before = Infinity, limit }: TaskQuery): Promise<Task[]> {
+    return [...this.#tasks.values()]
+      .filter(
+        (task) =>
+          task.id < before &&
+          (status === undefined || task.status === status) &&
+          (lane === undefined || task.lane === lane) &&
+          (messageId === undefined || task.messageId === messageId),
+      )
+      .sort((a, b) => b.id - a.id)
+      .slice(0, limit)
+      .map(handedOut);
+  }
+
+  async lanes({ after, limit }: { after?: string; limit: number }): Promise<LaneAgenda[]> {
+    const nowMs = this.#clock.now();
+    return [...this.#tasks.lanes()]
+      .filter(([lane]) => after === undefined || lane > after)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .slice(0, limit)
+      .map(([lane, atMs]) => ({ lane, inMs: Math.max(0, atMs - nowMs) }));
+  }
+
+  async readState(prefix: string): Promise<{ nowMs: number; documents: StateDocument[] }> {
+    const documents = [...this.#state]
+      .filter(([key]) => key.startsWith(prefix))
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, { json, version }]) => ({ key, value: JSON.parse(json) as unknown, version }));
+    return { nowMs: this.#clock.now(), documents };
+  }
+
+  async writeState(key: string, value: unknown, version: number): Promise<boolean> {
+    if ((this.#state.get(key)?.version ?? 0) !== version) return false;
+    this.#state.set(key, { json: JSON.stringify(value), version: version + 1 });
+    for (const watcher of this.#watchers) watcher({ state: true });
+    return true;
+  }
+
+  async prune({ olderThanMs, limit }: PruneRequest): Promise<number> {
+    const nowMs = this.#clock.now();
+    let pruned = 0;
+    for (const task of this.#tasks.values()) {
+      if (pruned >= limit) break;
+      if (task.status === 'pending' || task.status === 'failed') continue;
+      if ((task.finishedAtMs ?? nowMs) > nowMs - olderThanMs[task.status]) continue;
+      this.#tasks.remove(task);
+      this.#inbox.forget(task.id);
+      pruned += 1;
+    }
+    return pruned;
+  }
+
+  async takeOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]> {
+    const nowMs = this.#clock.now();
+    const due = [...this.#outbox].filter(([, { visibleAtMs }]) => visibleAtMs <= nowMs);
+    return due.slice(0, limit).map(([id, entry]) => {
+      entry.visibleAtMs = nowMs + leaseMs;
+      return { ...entry.message, id };
+    });
+  }
+
+  async dropOutbox(ids: readonly number[]): Promise<void> {
+    for (const id of ids) this.#outbox.delete(id);
+  }
+
+  watch(listener: (hint: Hint) => void): () => void {
+    this.#watchers.add(listener);
+    return () => this.#watchers.delete(listener);
+  }
+
+  async append(items: readonly (RawItem & { outbox?: NewOutboxMessage })[]): Promise<void> {
+    for (const { outbox, ...item } of items) {
+      this.#inbox.appendRaw(item, this.#clock.now());
+      if (outbox) this.#send(outbox);
+    }
+  }
+
+  async item(id: number): Promise<InboxItem | undefined> {
+    return this.#inbox.get(id, (taskId) => this.#tasks.get(taskId));
+  }
+
+  async items(query: ItemQuery): Promise<InboxItem[]> {
+    return this.#inbox.list(query, (taskId) => this.#tasks.get(taskId));
+  }
+
+  async attempts(
+    taskId: number,
+  ): Promise<(AttemptRecord & { generation: number; atMs: number })[]> {
+    return this.#inbox.attempts(taskId);
+  }
+
+  /** Moves tasks one after the other, then writes what goes with them. A move that throws undoes all before it. */
+  #commit<T>(
+    keys: readonly TaskKey[],
+    move: (task: Task | undefined, nowMs: number, index: number) => Change<T>,
+  ): { change: Change<T>; row?: Task }[] {
+    const nowMs = this.#clock.now();
+    const undo: (() => void)[] = [];
+    let moved: { change: Change<T>; row?: Task }[];
+    try {
+      moved = keys.map((key, index) => {
+        const known = this.#tasks.find(key);
+        const change = move(known && { ...known }, nowMs, index);
+        if (!change.task) return { change };
+        const before = 'id' in change.task ? this.#tasks.get(change.task.id) : undefined;
+        const row = 'id' in change.task ? this.#tasks.write(change.task) : this.#add(change.task);
+        undo.push(() => (before ? this.#tasks.write(before) : this.#tasks.remove(row)));
+        return { change, row };
+      });
+    } catch (error) {
+      for (const one of undo.toReversed()) one();
+      throw error;
+    }
+    for (const { change, row } of moved) this.#follow(change, row, nowMs);
+    this.#wake(moved.flatMap(({ row }) => (row && isWaiting(row) ? [row] : [])));
+    return moved;
+  }
+
+  #follow(
+    { task, item, occurrence, outbox, record }: Change<unknown>,
+    row: Task | undefined,
+    nowMs: number,
+  ) {
+    const own = task && !('id' in task) ? task.record : undefined;
+    for (const one of [own, record]) if (row && one) this.#inbox.record(row, one, nowMs);
+    if (row && item) this.#inbox.open(row, item, nowMs);
+    if (occurrence) this.#inbox.occurred(occurrence.taskId, occurrence.failure, nowMs);
+    if (outbox) this.#send(outbox);
+  }
+
+  #send(message: NewOutboxMessage): void {
+    this.#lastOutboxId += 1;
+    const payload = new Uint8Array(message.payload);
+    const visibleAtMs = this.#clock.now();
+    this.#outbox.set(this.#lastOutboxId, { message: { ...message, payload }, visibleAtMs });
+  }
+
+  #add({ due, record, ...task }: NewTask): Task {
+    this.#checkRoom();
+    const nowMs = this.#clock.now();
+    const dueAtMs = 'atMs' in due ? Math.max(due.atMs, nowMs) : nowMs + due.inMs;
+    const times = { dueAtMs, visibleAtMs: dueAtMs, createdAtMs: nowMs };
+    const first = record ? { firstAtMs: nowMs - record.durationMs } : {};
+    const finished = task.status === 'pending' ? {} : { finishedAtMs: nowMs };
+    return this.#tasks.add({ ...task, ...times, ...first, ...finished });
+  }
+
+  #wake(tasks: readonly Task[]): void {
+    if (tasks.length === 0 || this.#watchers.size === 0) return;
+    const firstMs = tasks.reduce((first, task) => Math.min(first, task.visibleAtMs), Infinity);
+    const lanes = [...new Set(tasks.map((task) => task.lane))];
+    const hint: Hint = { lanes, inMs: Math.max(0, firstMs - this.#clock.now()) };
+    for (const watcher of this.#watchers) watcher(hint);
+  }
+
+  #checkRoom(): void {
+    if (this.#tasks.size < this.#maxTasks) return;
+    throw new EngineError(
+      'STORE_FULL',
+      `The memory store holds ${this.#tasks.size} tasks; its limit is ${this.#maxTasks}. Raise maxTasks, or use a store on disk.`,
+    );
+  }
+}
+
+function refuseTransaction(tx: unknown): void {
+  if (tx === undefined) return;
+  throw new EngineError(
+    'NO_TRANSACTIONS',
+    'The memory store cannot join a transaction. Submit without `tx`, or use PostgreSQL.',
+  );
+}
+
+function isWaiting({ status, lease }: Task): boolean {
+  return status === 'pending' && lease === undefined;
+}
+
+/** A copy, as from any other store: what its reader does to it stays with the reader. */
+function handedOut(task: Task): Task {
+  return { ...task, payload: new Uint8Array(task.payload) };
+}

@@ -1,0 +1,81 @@
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
+import { EngineError } from '../../errors.ts';
+import { isCannotOpen } from './faults.ts';
+import { assertLocal } from './locality.ts';
+import { migrate } from './schema.ts';
+
+/** How long a statement may wait for a lock with the event loop standing still. */
+const BUSY_TIMEOUT_MS = 20;
+/**
+ * Pages of the log before they are copied into the file, with the event loop standing still: 4 MB. More would save
+ * next to nothing, as long as message ids grow with time.
+ */
+const CHECKPOINT_PAGES = 1000;
+const MAX_LOG_BYTES = 64 * 1024 * 1024;
+const CACHE_KIB = 16 * 1024;
+
+/** Where the file is: a path, or a `file:` URL with SQLite's parameters. */
+export interface Place {
+  path: string;
+  /** What SQLite is given. */
+  name: string | URL;
+}
+
+/** Opens the file, making it and its folder where they are missing, with the schema of this program. */
+export function connect({ path, name }: Place, maxFileBytes: number | undefined): DatabaseSync {
+  const folder = dirname(path);
+  mkdirSync(folder, { recursive: true });
+  assertLocal(folder);
+  try {
+    return opened(name, path, maxFileBytes);
+  } catch (error) {
+    // SQLite does not say why it cannot; where nothing may be written this throws, and says so.
+    if (isCannotOpen(error)) accessSync(existsSync(path) ? path : folder, constants.W_OK);
+    throw error;
+  }
+}
+
+/** A statement whose rows are arrays: half the cost of objects. */
+export function prepareRows(db: DatabaseSync, sql: string): StatementSync {
+  const statement = db.prepare(sql);
+  statement.setReturnArrays(true);
+  return statement;
+}
+
+/** The rows of a statement of `prepareRows`. Its types do not know of arrays. */
+export type Row = SQLOutputValue[];
+
+function opened(name: string | URL, path: string, maxFileBytes: number | undefined): DatabaseSync {
+  const db = new DatabaseSync(name);
+  try {
+    db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    useLog(db, path);
+    // FULL: a commit is on the disk when it returns. The log alone would survive a crash of the process only.
+    db.exec('PRAGMA synchronous = FULL');
+    db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    db.exec(`PRAGMA journal_size_limit = ${MAX_LOG_BYTES}`);
+    db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+    if (maxFileBytes !== undefined) limitSize(db, maxFileBytes);
+    migrate(db, path);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function useLog(db: DatabaseSync, path: string): void {
+  const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode'];
+  if (mode === 'wal') return;
+  throw new EngineError(
+    'STORE_UNAVAILABLE',
+    `${path} cannot have a write-ahead log (journal mode ${String(mode)}). Name a file on a local disk.`,
+  );
+}
+
+function limitSize(db: DatabaseSync, maxFileBytes: number): void {
+  const pageBytes = Number(db.prepare('PRAGMA page_size').get()?.['page_size']);
+  db.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(maxFileBytes / pageBytes))}`);
+}

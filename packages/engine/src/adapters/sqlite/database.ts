@@ -1,0 +1,205 @@
+import { setImmediate } from 'node:timers/promises';
+import type { DatabaseSync } from 'node:sqlite';
+import { type Clock, delayFor, type Random } from 'redrive';
+import { EngineError } from '../../errors.ts';
+import { faultOf, isBusy } from './faults.ts';
+
+interface DatabaseOptions<T> {
+  /** For messages. */
+  path: string;
+  clock: Clock;
+  random: Random;
+  /** How long to wait for other processes before giving up. */
+  busyLimitMs: number;
+  connect: () => DatabaseSync;
+  /** Prepares the statements that the work uses. */
+  prepare: (db: DatabaseSync) => T;
+}
+
+/**
+ * One connection that is used in turns: what was asked for since the last turn of the event loop is written in one
+ * commit (group commit), and the loop runs in between, whatever the callers do.
+ */
+export class Database<T> {
+  readonly #options: DatabaseOptions<T>;
+  #link: { db: DatabaseSync; statements: T } | undefined;
+  #opening: Promise<void> | undefined;
+  #jobs: Job<T>[] = [];
+  #draining: Promise<void> | undefined;
+
+  constructor(options: DatabaseOptions<T>) {
+    this.#options = options;
+  }
+
+  open(): Promise<void> {
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw faultOf(error, this.#options.path);
+    });
+    return this.#opening;
+  }
+
+  /** Finishes what was asked for, then lets go of the file. */
+  async close(): Promise<void> {
+    // A failure to open was told to who opened.
+    await this.#opening?.catch(() => {});
+    this.#opening = undefined;
+    const link = this.#link;
+    await this.#draining;
+    // It may have been opened again meanwhile.
+    if (this.#link === link) this.#link = undefined;
+    if (link?.db.isOpen) link.db.close();
+  }
+
+  /** The statements, for what is too small to wait for its turn; undefined: not open. */
+  get statements(): T | undefined {
+    return this.#link?.statements;
+  }
+
+  /** Reads outside of any transaction: one statement, or several that need not agree. */
+  read<R>(work: (statements: T) => R): Promise<R> {
+    return this.#ask({ glance: work });
+  }
+
+  /**
+   * Writes in a transaction that is committed when the promise resolves. `work` may be called again. Where `glance`
+   * sees without a lock what the answer is, nothing is written.
+   */
+  write<R>(work: (statements: T) => R, glance?: (statements: T) => R | undefined): Promise<R> {
+    return this.#ask(glance ? { work, glance } : { work });
+  }
+
+  #ask<R>(asked: Pick<Job<T>, 'work' | 'glance'>): Promise<R> {
+    if (!this.#opening) return Promise.reject(this.#notOpen());
+    return new Promise((resolve, reject) => {
+      this.#jobs.push({ ...asked, resolve: resolve as Job<T>['resolve'], reject, alone: false });
+      this.#draining ??= this.#drain();
+    });
+  }
+
+  async #open(): Promise<void> {
+    await this.#persist(() => {
+      const db = this.#options.connect();
+      try {
+        this.#link = { db, statements: this.#options.prepare(db) };
+      } catch (error) {
+        db.close();
+        throw error;
+      }
+    });
+  }
+
+  /** Works until nothing is left. Never rejects: every error goes to the jobs it concerns. */
+  async #drain(): Promise<void> {
+    while (this.#jobs.length > 0) {
+      await setImmediate();
+      try {
+        await this.#opening;
+        await this.#persist(() => this.#turn());
+      } catch (error) {
+        const fault = faultOf(error, this.#options.path);
+        for (const job of this.#jobs.splice(0)) job.reject(fault);
+      }
+    }
+    this.#draining = undefined;
+  }
+
+  #turn(): void {
+    if (!this.#link) throw this.#notOpen();
+    const { db, statements } = this.#link;
+    const busy = this.#glance(statements);
+    const writes = this.#jobs.filter((job) => job.work);
+    if (writes.length > 0) this.#transact(db, statements, writes);
+    if (busy) throw busy.error;
+  }
+
+  /** Answers what needs no lock. In rare moments of the log even that is refused, and tried again. */
+  #glance(statements: T): { error: unknown } | undefined {
+    let busy: { error: unknown } | undefined;
+    this.#jobs = this.#jobs.filter((job) => {
+      if (!job.glance) return true;
+      try {
+        const seen = job.glance(statements);
+        if (seen === undefined && job.work) return true;
+        job.resolve(seen);
+      } catch (error) {
+        if (isBusy(error)) {
+          busy = { error };
+          return true;
+        }
+        job.reject(faultOf(error, this.#options.path));
+      }
+      return false;
+    });
+    return busy;
+  }
+
+  /** One commit of as many jobs as fit into its time. One that cannot be done is tried alone, and then fails alone. */
+  #transact(db: DatabaseSync, statements: T, writes: readonly Job<T>[]): void {
+    const { clock, path } = this.#options;
+    const results: unknown[] = [];
+    let begun = 1;
+    try {
+      db.exec('BEGIN IMMEDIATE');
+      const startMs = clock.monotonic();
+      for (const [i, { work, alone }] of writes.entries()) {
+        const full = alone || writes[0]!.alone || clock.monotonic() - startMs > MAX_TRANSACTION_MS;
+        if (i > 0 && full) break;
+        begun = i + 1;
+        results.push(work!(statements));
+      }
+      db.exec('COMMIT');
+    } catch (error) {
+      // Some errors have already ended the transaction.
+      if (db.isTransaction) db.exec('ROLLBACK');
+      if (isBusy(error)) throw error;
+      const failed = writes.slice(0, begun);
+      if (failed.length === 1) this.#finish(failed, ({ reject }) => reject(faultOf(error, path)));
+      for (const job of failed) job.alone = true;
+      return;
+    }
+    this.#finish(writes.slice(0, begun), ({ resolve }, i) => resolve(results[i]));
+  }
+
+  #finish(jobs: readonly Job<T>[], answer: (job: Job<T>, index: number) => void): void {
+    const over = new Set(jobs);
+    this.#jobs = this.#jobs.filter((job) => !over.has(job));
+    jobs.forEach(answer);
+  }
+
+  /** Tries until nobody else is in the way, off the event loop, up to the limit. */
+  async #persist(work: () => void): Promise<void> {
+    const { clock, random, busyLimitMs } = this.#options;
+    const startMs = clock.monotonic();
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return work();
+      } catch (error) {
+        if (!isBusy(error) || clock.monotonic() - startMs >= busyLimitMs) throw error;
+      }
+      const pauseMs = delayFor(pauses, { attempt, random: random() });
+      await new Promise<void>((resolve) => {
+        clock.setTimer(resolve, pauseMs);
+      });
+    }
+  }
+
+  #notOpen(): EngineError {
+    const { path } = this.#options;
+    return new EngineError('STORE_UNAVAILABLE', `${path} is not open: call open() first.`);
+  }
+}
+
+/** A longer transaction is cut between jobs: other processes wait for it, and so does the event loop. */
+const MAX_TRANSACTION_MS = 8;
+
+const pauses = { base: 4, cap: 64, jitter: 'equal' } as const;
+
+interface Job<T> {
+  work?: (statements: T) => unknown;
+  glance?: (statements: T) => unknown;
+  resolve: (result: unknown) => void;
+  reject: (error: unknown) => void;
+  /** It failed together with others: which one is at fault shows when each is alone. */
+  alone: boolean;
+}

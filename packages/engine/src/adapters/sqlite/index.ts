@@ -1,0 +1,22 @@
+import type { Store } from '../../ports/store.ts';
+import { connect } from './connection.ts';
+import { Database } from './database.ts';
+import { readOptions, type SqliteOptions } from './options.ts';
+import { Statements } from './statements.ts';
+import { SqliteStore } from './store.ts';
+
+export type { SqliteOptions } from './options.ts';
+
+/** A store in one file, which several processes of one machine may share. A path, or a `file:` URL. */
+export function sqlite(file: string | URL, options: SqliteOptions = {}): Store {
+  const { place, clock, random, busyLimitMs, maxFileBytes } = readOptions(file, options);
+  const database = new Database<Statements>({
+    path: place.path,
+    clock,
+    random,
+    busyLimitMs,
+    connect: () => connect(place, maxFileBytes),
+    prepare: (db) => new Statements(db),
+  });
+  return new SqliteStore(database, clock);
+}

@@ -1,0 +1,51 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { NewOutboxMessage, OutboxMessage } from '../../ports/schedule.ts';
+import { prepareRows, type Row } from './connection.ts';
+import { destinationOf } from './rows.ts';
+
+/** Messages that were committed together with what they tell of, until somebody has sent them. */
+export class OutboxTable {
+  readonly #insert: StatementSync;
+  readonly #visible: StatementSync;
+  readonly #lease: StatementSync;
+  readonly #delete: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#insert = db.prepare(
+      'INSERT INTO redrive_outbox (visible_at, kind, address, headers, payload) VALUES (?, ?, ?, ?, ?)',
+    );
+    this.#visible = prepareRows(
+      db,
+      `SELECT id, kind, address, headers, payload FROM redrive_outbox
+       WHERE visible_at <= ? ORDER BY id LIMIT ?`,
+    );
+    this.#lease = db.prepare('UPDATE redrive_outbox SET visible_at = ? WHERE id = ?');
+    this.#delete = db.prepare('DELETE FROM redrive_outbox WHERE id = ?');
+  }
+
+  add({ destination, headers, payload }: NewOutboxMessage, nowMs: number): void {
+    const { kind, address } = destination;
+    this.#insert.run(nowMs, kind, address, JSON.stringify(headers), payload);
+  }
+
+  isEmpty(nowMs: number): boolean {
+    return this.#visible.get(nowMs, 1) === undefined;
+  }
+
+  take(limit: number, leaseMs: number, nowMs: number): OutboxMessage[] {
+    const rows = this.#visible.all(nowMs, limit) as unknown as Row[];
+    return rows.map(([id, kind, address, headers, payload]) => {
+      this.#lease.run(nowMs + leaseMs, id as number);
+      return {
+        id: id as number,
+        destination: destinationOf(kind, address),
+        headers: JSON.parse(headers as string) as Record<string, string>,
+        payload: payload as Uint8Array,
+      };
+    });
+  }
+
+  drop(ids: readonly number[]): void {
+    for (const id of ids) this.#delete.run(id);
+  }
+}

@@ -1,0 +1,55 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { InboxItem } from '../../ports/inbox.ts';
+import type { Task } from '../../task.ts';
+import { Agenda } from './agenda.ts';
+import { AuditTable } from './audit.ts';
+import { Changer } from './change.ts';
+import { Claimer } from './claim.ts';
+import { prepareRows, type Row } from './connection.ts';
+import { InboxTable, itemOfRow, itemQuery } from './inbox.ts';
+import { Listing } from './listing.ts';
+import { OutboxTable } from './outbox.ts';
+import { Pruner } from './prune.ts';
+import { taskColumns, taskOf } from './rows.ts';
+import { Settler } from './settle.ts';
+import { StateTable } from './state.ts';
+import { TaskTable } from './tasks.ts';
+
+/** Everything that is prepared once for a connection, by subject. */
+export class Statements {
+  readonly agenda: Agenda;
+  readonly audit: AuditTable;
+  readonly changer: Changer;
+  readonly claimer: Claimer;
+  readonly inbox: InboxTable;
+  readonly itemList: Listing<InboxItem>;
+  readonly outbox: OutboxTable;
+  readonly pruner: Pruner;
+  readonly settler: Settler;
+  readonly state: StateTable;
+  readonly taskList: Listing<Task>;
+  readonly tasks: TaskTable;
+  readonly #dataVersion: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.agenda = new Agenda(db);
+    this.audit = new AuditTable(db);
+    this.claimer = new Claimer(db);
+    this.inbox = new InboxTable(db);
+    this.itemList = new Listing(db, 'redrive_inbox item', itemQuery, itemOfRow);
+    this.outbox = new OutboxTable(db);
+    this.pruner = new Pruner(db);
+    this.state = new StateTable(db);
+    const selectTasks = `SELECT ${taskColumns} FROM retry_queue`;
+    this.taskList = new Listing(db, 'retry_queue', selectTasks, taskOf);
+    this.tasks = new TaskTable(db);
+    this.changer = new Changer(this.tasks, this.inbox, this.outbox);
+    this.settler = new Settler(db, this.changer, this.inbox);
+    this.#dataVersion = prepareRows(db, 'PRAGMA data_version');
+  }
+
+  /** Another number whenever another connection has written. */
+  get dataVersion(): number {
+    return (this.#dataVersion.get() as unknown as Row)[0] as number;
+  }
+}

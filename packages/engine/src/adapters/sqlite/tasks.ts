@@ -1,0 +1,177 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { queueNameOf } from '../../address.ts';
+import type { TaskKey } from '../../ports/schedule.ts';
+import type { Due, NewTask, Task } from '../../task.ts';
+import { prepareRows, type Row } from './connection.ts';
+import { contextColumn, failureColumns, retryCountOf, taskColumns, taskOf } from './rows.ts';
+import { bytesOfUuid, bytesOfUuidOrNone } from './uuid.ts';
+
+/** The rows of `retry_queue` one by one. */
+export class TaskTable {
+  readonly #byId: StatementSync;
+  readonly #byIdentity: StatementSync;
+  readonly #insertFresh: StatementSync;
+  readonly #insertAny: StatementSync;
+  readonly #update: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    const select = `SELECT ${taskColumns} FROM retry_queue WHERE`;
+    this.#byId = prepareRows(db, `${select} id = ?`);
+    this.#byIdentity = prepareRows(
+      db,
+      `${select} message_id = ? AND original_queue = ? AND kind = ?`,
+    );
+    this.#insertFresh = db.prepare(
+      `INSERT INTO retry_queue (message_id, original_queue, kind, address, lane, max_retries, next_retry_at,
+         visible_at, created_at, expires_at, policy, context, original_payload)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12) ${onKnown}`,
+    );
+    this.#insertAny = db.prepare(
+      `INSERT INTO retry_queue (message_id, original_queue, kind, address, created_at, ${mutable.join(', ')})
+       VALUES (?, ?, ?, ?, ?, ${mutable.map(() => '?').join(', ')}) ${onKnown}`,
+    );
+    this.#update = db.prepare(
+      `UPDATE retry_queue SET ${mutable.map((name) => `${name} = ?`).join(', ')} WHERE id = ?`,
+    );
+  }
+
+  find(key: TaskKey): Task | undefined {
+    const row = 'id' in key ? this.#byId.get(key.id) : this.#findByIdentity(key);
+    return row && taskOf(row as unknown as Row);
+  }
+
+  /** Its id, or undefined where its identity is known. */
+  insert(task: NewTask, nowMs: number): number | undefined {
+    const { messageId, destination, due } = task;
+    const address = destination.address;
+    const queue = queueNameOf(address);
+    const dueAtMs = dueAt(due, nowMs);
+    const { changes, lastInsertRowid } = isFresh(task)
+      ? this.#insertFresh.run(
+          bytesOfUuid(messageId),
+          queue,
+          destination.kind,
+          queue === address ? null : address,
+          task.lane,
+          task.maxAttempts - 1,
+          dueAtMs,
+          nowMs,
+          task.expiresAtMs ?? null,
+          task.policy ?? null,
+          contextColumn(task.context),
+          task.payload,
+        )
+      : this.#insertAny.run(
+          bytesOfUuid(messageId),
+          queue,
+          destination.kind,
+          queue === address ? null : address,
+          nowMs,
+          ...mutableValues(stored(task, dueAtMs, nowMs)),
+        );
+    return changes === 0 ? undefined : Number(lastInsertRowid);
+  }
+
+  /** Writes what may change of a task. Its identity may not. */
+  update(task: Task): void {
+    this.#update.run(...mutableValues(task), task.id);
+  }
+
+  #findByIdentity({ messageId, destination }: Exclude<TaskKey, { id: number }>) {
+    const bytes = bytesOfUuidOrNone(messageId);
+    if (!bytes) return undefined;
+    return this.#byIdentity.get(bytes, queueNameOf(destination.address), destination.kind);
+  }
+}
+
+/** When it is due by the store's clock. A time that has passed means now. */
+export function dueAt(due: Due, nowMs: number): number {
+  return 'atMs' in due ? Math.max(due.atMs, nowMs) : nowMs + due.inMs;
+}
+
+const onKnown = 'ON CONFLICT (message_id, original_queue, kind) DO NOTHING';
+
+const mutable = [
+  'lane',
+  'status',
+  'retry_count',
+  'max_retries',
+  'next_retry_at',
+  'visible_at',
+  'first_at',
+  'lease',
+  'arrival',
+  'claims',
+  'attempt',
+  'uncounted',
+  'delay_ms',
+  'generation',
+  'arrived',
+  'cancelling',
+  'blocked',
+  'expires_at',
+  'finished_at',
+  'verdict',
+  'policy',
+  'ordering_key',
+  'error_reason',
+  'failure',
+  'context',
+  'original_payload',
+] as const;
+
+function mutableValues(task: Omit<Task, 'id' | 'createdAtMs'>) {
+  return [
+    task.lane,
+    task.status,
+    retryCountOf(task.attempt, task.status),
+    task.maxAttempts - 1,
+    task.dueAtMs,
+    task.visibleAtMs,
+    task.firstAtMs ?? null,
+    task.lease ?? null,
+    task.arrival ?? null,
+    task.claims,
+    task.attempt,
+    task.uncounted,
+    task.delayMs,
+    task.generation,
+    Number(task.arrived),
+    Number(task.cancelling),
+    Number(task.blocked),
+    task.expiresAtMs ?? null,
+    task.finishedAtMs ?? null,
+    task.verdict ?? null,
+    task.policy ?? null,
+    task.orderingKey ?? null,
+    ...failureColumns(task.failure),
+    contextColumn(task.context),
+    task.payload,
+  ];
+}
+
+/** Nothing happened to it yet, as to nearly all: everything that the short statement leaves out is its default. */
+function isFresh(task: NewTask): boolean {
+  return (
+    task.status === 'pending' &&
+    task.attempt === 0 &&
+    task.failure === undefined &&
+    task.record === undefined &&
+    task.arrival === undefined &&
+    task.uncounted === 0 &&
+    task.delayMs === 0 &&
+    task.generation === 0 &&
+    task.claims === 0 &&
+    task.verdict === undefined &&
+    task.orderingKey === undefined &&
+    !task.arrived &&
+    !task.cancelling &&
+    !task.blocked
+  );
+}
+
+function stored(task: NewTask, dueAtMs: number, nowMs: number): Omit<Task, 'id' | 'createdAtMs'> {
+  const first = task.record ? { firstAtMs: nowMs - task.record.durationMs } : {};
+  const finished = task.status === 'pending' ? {} : { finishedAtMs: nowMs };
+  return { ...task, ...first, ...finished, dueAtMs, visibleAtMs: dueAtMs };
+}
