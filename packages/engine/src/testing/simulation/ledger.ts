@@ -1,5 +1,5 @@
 import type { MemoryStore } from '../../adapters/memory/store.ts';
-import type { Claim, Settlement } from '../../ports/schedule.ts';
+import type { Claim, Settled, Settlement } from '../../ports/schedule.ts';
 import type { Task } from '../../task.ts';
 
 /** One start of a delivery. */
@@ -53,7 +53,7 @@ export class Ledger {
     this.#tell(method, { args, result });
     if (method === 'claim') this.#claimed(args[0] as { lease: number }, result as Claim);
     this.check();
-    if (before) this.#settled(args[0] as readonly Settlement[], before);
+    if (before) this.#settled(args[0] as readonly Settlement[], result as Settled[], before);
     return result;
   }
 
@@ -126,8 +126,13 @@ export class Ledger {
     this.#claims.set(lease, { nowMs, dueAtMs, jumps: this.jumps });
   }
 
-  #settled(settlements: readonly Settlement[], before: ReadonlyMap<number, Task>): void {
-    for (const settlement of settlements) {
+  #settled(
+    settlements: readonly Settlement[],
+    results: readonly Settled[],
+    before: ReadonlyMap<number, Task>,
+  ): void {
+    for (const [i, settlement] of settlements.entries()) {
+      if (results[i] === 'lost') continue;
       const was = before.get(settlement.id);
       const is = this.#known.get(settlement.id);
       if (!was || was === is) continue;

@@ -1,0 +1,373 @@
+import { deepEqual, equal, notEqual, ok } from 'node:assert/strict';
+import type {
+  Broker,
+  BrokerCapabilities,
+  ConsumeLimits,
+  Consumer,
+  Publication,
+  Received,
+} from '../ports/broker.ts';
+import { bytes } from './fixtures.ts';
+import { casesOf, type CaseTable, type ConformanceCase, patient, type Until } from './suite.ts';
+
+/** How the suite gets at the broker that it examines. */
+export interface BrokerSetup {
+  capabilities: BrokerCapabilities;
+  /** A broker, opened, for one case. */
+  open(): Promise<OpenedBroker>;
+  /** How long a case waits for what must come (25 s). */
+  patienceMs?: number;
+}
+
+export interface OpenedBroker {
+  broker: Broker;
+  /** The name of a queue that exists, is empty, and can be published to and consumed. Another one each time. */
+  queue: () => Promise<string>;
+  /** An address at which nobody is. */
+  nowhere: string;
+  close(): Promise<void>;
+}
+
+/** Every promise of the port `Broker`, one by one. */
+export function brokerSuite(setup: BrokerSetup): ConformanceCase[] {
+  const tables = { publish: publishCases, consume: consumeCases, lifecycle: lifecycleCases };
+  return casesOf(tables, setup.capabilities, async (body) => {
+    const opened = await setup.open();
+    try {
+      const sentence = 'The setup declares other capabilities than the broker.';
+      deepEqual(opened.broker.capabilities, setup.capabilities, sentence);
+      await body({ ...opened, until: patient(setup.patienceMs) });
+    } finally {
+      await opened.close();
+    }
+  });
+}
+
+type Stage = OpenedBroker & { until: Until };
+type BrokerCases = CaseTable<Stage, keyof BrokerCapabilities>;
+
+const LIMIT_MS = 20_000;
+const unlimited: ConsumeLimits = { maxMessages: 10_000, maxBytes: 1 << 30 };
+
+const publishCases: BrokerCases = {
+  'confirms a message and brings it over': async (stage) => {
+    const queue = await stage.queue();
+    const payload = Uint8Array.from({ length: 256 }, (_, i) => i);
+    const headers = { 'x-text': 'ünï 🚀', 'x-retry-count': 3, 'x-empty': '' };
+    const contentType = 'application/x-protobuf';
+    await confirm(stage.broker, [{ address: queue, payload, headers, contentType }]);
+    const [got] = await receive(stage, queue, 1);
+    deepEqual(Uint8Array.from(got!.payload), payload);
+    for (const [name, value] of Object.entries(headers)) equal(got!.headers[name], value);
+    deepEqual([got!.contentType, got!.redelivered], [contentType, false]);
+  },
+
+  'brings over an empty message and one of 1 MiB': async (stage) => {
+    const queue = await stage.queue();
+    const large = Uint8Array.from({ length: 1024 * 1024 }, (_, i) => (i * 31) % 251);
+    await confirm(stage.broker, [
+      { address: queue, payload: new Uint8Array(), headers: {} },
+      { address: queue, payload: large, headers: {} },
+    ]);
+    const [empty, full] = await receive(stage, queue, 2);
+    equal(empty!.payload.length, 0);
+    ok(Buffer.from(full!.payload).equals(large));
+  },
+
+  'keeps the order of one queue': async (stage) => {
+    const queue = await stage.queue();
+    const texts = Array.from({ length: 200 }, (_, i) => String(i));
+    await confirm(
+      stage.broker,
+      texts.slice(0, 120).map((text) => message(queue, text)),
+    );
+    await confirm(
+      stage.broker,
+      texts.slice(120).map((text) => message(queue, text)),
+    );
+    deepEqual((await receive(stage, queue, 200)).map(textOf), texts);
+  },
+
+  'takes nothing at all': async ({ broker }) => {
+    deepEqual(await broker.publish([], LIMIT_MS), []);
+  },
+
+  'takes batches at the same time': async (stage) => {
+    const queue = await stage.queue();
+    await Promise.all(
+      Array.from({ length: 10 }, (_, i) =>
+        confirm(
+          stage.broker,
+          Array.from({ length: 20 }, (_1, k) => message(queue, `${i} ${k}`)),
+        ),
+      ),
+    );
+    const got = await receive(stage, queue, 200);
+    equal(new Set(got.map(textOf)).size, 200);
+  },
+
+  'brings each message to its own queue': async (stage) => {
+    const [one, two] = [await stage.queue(), await stage.queue()];
+    notEqual(one, two);
+    await confirm(stage.broker, [message(one, '1'), message(two, '2'), message(one, '3')]);
+    deepEqual((await receive(stage, one, 2)).map(textOf), ['1', '3']);
+    deepEqual((await receive(stage, two, 1)).map(textOf), ['2']);
+  },
+
+  'says where nobody is, and spoils no other message by it': {
+    needs: 'returnsUnroutable',
+    run: async (stage) => {
+      const queue = await stage.queue();
+      const lost = message(stage.nowhere, 'lost');
+      const batch = [message(queue, '1'), lost, message(queue, '2'), lost, message(queue, '3')];
+      const outcomes = (await stage.broker.publish(batch, LIMIT_MS)).map(({ outcome }) => outcome);
+      const [yes, no] = ['confirmed', 'unroutable'];
+      deepEqual(outcomes, [yes, no, yes, no, yes]);
+      deepEqual((await receive(stage, queue, 3)).map(textOf), ['1', '2', '3']);
+    },
+  },
+
+  'leaves the bytes of a message to its publisher': async (stage) => {
+    const queue = await stage.queue();
+    const payload = bytes('kept');
+    await confirm(stage.broker, [{ address: queue, payload, headers: {} }]);
+    payload.fill(0);
+    deepEqual((await receive(stage, queue, 1)).map(textOf), ['kept']);
+  },
+};
+
+const consumeCases: BrokerCases = {
+  'hands over what is there and what comes': async (stage) => {
+    const { broker } = stage;
+    const source = await stage.queue();
+    await confirm(broker, [message(source, 'before')]);
+    const got: Received[] = [];
+    await broker.consume(source, unlimited, (one) => got.push(one));
+    await stage.until('the message that was there', () => got.length === 1);
+    await confirm(broker, [message(source, 'after')]);
+    await stage.until('the message that came', () => got.length === 2);
+    deepEqual(got.map(textOf), ['before', 'after']);
+  },
+
+  'hands over no more than may be unacknowledged': async (stage) => {
+    const source = await stage.queue();
+    await confirm(stage.broker, numbered(source, 10));
+    const { got, consumer } = await listen(stage.broker, source, {
+      maxMessages: 3,
+      maxBytes: 1 << 20,
+    });
+    await stage.until('as many as may be', () => got.length === 3);
+    await turnAround(stage);
+    equal(got.length, 3);
+    await consumer.ack(got.slice(0, 2));
+    await stage.until('as many more as were acknowledged', () => got.length === 5);
+    await turnAround(stage);
+    equal(got.length, 5);
+    deepEqual(got.map(textOf), ['0', '1', '2', '3', '4']);
+  },
+
+  'hands over no more bytes than may be unacknowledged, but always one': async (stage) => {
+    const source = await stage.queue();
+    const payload = new Uint8Array(1000);
+    await confirm(
+      stage.broker,
+      Array.from({ length: 4 }, () => ({ address: source, payload, headers: {} })),
+    );
+    const { got, consumer } = await listen(stage.broker, source, {
+      maxMessages: 100,
+      maxBytes: 10,
+    });
+    for (let count = 1; count <= 4; count++) {
+      await stage.until('the next message', () => got.length === count);
+      await turnAround(stage);
+      equal(got.length, count);
+      await consumer.ack(got.slice(-1));
+    }
+  },
+
+  'does not hand over again what was acknowledged': async (stage) => {
+    const source = await stage.queue();
+    await confirm(stage.broker, numbered(source, 5));
+    const { got, consumer } = await listen(stage.broker, source);
+    await stage.until('all messages', () => got.length === 5);
+    await consumer.ack([got[4]!, got[0]!]);
+    await consumer.ack([got[2]!]);
+    await consumer.stop();
+    const again = await receive(stage, source, 2);
+    deepEqual(again.map(textOf), ['1', '3']);
+    deepEqual(
+      again.map(({ redelivered }) => redelivered),
+      [true, true],
+    );
+  },
+
+  'hands over again what its consumer left': async (stage) => {
+    const source = await stage.queue();
+    await confirm(stage.broker, numbered(source, 3));
+    const { got, consumer } = await listen(stage.broker, source);
+    await stage.until('all messages', () => got.length === 3);
+    deepEqual(
+      got.map(({ redelivered }) => redelivered),
+      [false, false, false],
+    );
+    await consumer.stop();
+    const again = await receive(stage, source, 3);
+    deepEqual(again.map(textOf), ['0', '1', '2']);
+    deepEqual(
+      again.map(({ redelivered }) => redelivered),
+      [true, true, true],
+    );
+  },
+
+  'hands over again what was given back, and only that': async (stage) => {
+    const source = await stage.queue();
+    await confirm(stage.broker, numbered(source, 3));
+    const { got, consumer } = await listen(stage.broker, source);
+    await stage.until('all messages', () => got.length === 3);
+    await consumer.requeue([got[1]!]);
+    await stage.until('the message that was given back', () => got.length === 4);
+    deepEqual([textOf(got[3]!), got[3]!.redelivered], ['1', true]);
+    await consumer.ack([got[0]!, got[2]!, got[3]!]);
+    await consumer.stop();
+    await expectEmpty(stage, source);
+  },
+
+  'gives each message to one of several consumers': async (stage) => {
+    const source = await stage.queue();
+    const limits = { maxMessages: 5, maxBytes: 1 << 20 };
+    const both = [
+      await listen(stage.broker, source, limits),
+      await listen(stage.broker, source, limits),
+    ];
+    await confirm(stage.broker, numbered(source, 10));
+    await stage.until('all messages', () => both.every(({ got }) => got.length === 5));
+    const texts = both.flatMap(({ got }) => got.map(textOf));
+    equal(new Set(texts).size, 10);
+  },
+
+  'gives what one consumer left to another': async (stage) => {
+    const source = await stage.queue();
+    await confirm(stage.broker, numbered(source, 3));
+    const first = await listen(stage.broker, source);
+    await stage.until('all messages', () => first.got.length === 3);
+    const second = await listen(stage.broker, source);
+    await first.consumer.stop();
+    await stage.until('all messages again', () => second.got.length === 3);
+    ok(second.got.every(({ redelivered }) => redelivered));
+  },
+
+  'hands over nothing to a consumer that has stopped': async (stage) => {
+    const source = await stage.queue();
+    const { got, consumer } = await listen(stage.broker, source);
+    await consumer.stop();
+    await consumer.stop();
+    await confirm(stage.broker, numbered(source, 1));
+    equal((await receive(stage, source, 1)).length, 1);
+    deepEqual(got, []);
+  },
+
+  'loses nothing by an acknowledgement that comes after the stop': async (stage) => {
+    const source = await stage.queue();
+    await confirm(stage.broker, numbered(source, 1));
+    const { got, consumer } = await listen(stage.broker, source);
+    await stage.until('the message', () => got.length === 1);
+    await consumer.stop();
+    const second = await listen(stage.broker, source);
+    await stage.until('the message again', () => second.got.length === 1);
+    // It may be refused. What it must not do is to take the message from its new consumer.
+    await consumer.ack(got).catch(() => undefined);
+    await second.consumer.stop();
+    deepEqual((await receive(stage, source, 1)).map(textOf), ['0']);
+  },
+
+  'takes no messages at all for an answer': async (stage) => {
+    const source = await stage.queue();
+    await confirm(stage.broker, numbered(source, 1));
+    const { got, consumer } = await listen(stage.broker, source);
+    await stage.until('the message', () => got.length === 1);
+    await consumer.ack([]);
+    await consumer.requeue([]);
+    await consumer.stop();
+    equal((await receive(stage, source, 1)).length, 1);
+  },
+};
+
+const lifecycleCases: BrokerCases = {
+  'opens again without harm': async (stage) => {
+    const queue = await stage.queue();
+    await stage.broker.open();
+    await confirm(stage.broker, [message(queue, '1')]);
+    equal((await receive(stage, queue, 1)).length, 1);
+  },
+
+  'closes twice without harm, and confirms nothing after that': async ({ broker, queue }) => {
+    const address = await queue();
+    await broker.close();
+    await broker.close();
+    const outcomes = await broker.publish([message(address, 'late')], 1000).catch(() => []);
+    ok(outcomes.every(({ outcome }) => outcome === 'refused' || outcome === 'unknown'));
+  },
+
+  'works again after it was closed, with what nobody had acknowledged': async (stage) => {
+    const source = await stage.queue();
+    await confirm(stage.broker, numbered(source, 2));
+    const { got } = await listen(stage.broker, source);
+    await stage.until('all messages', () => got.length === 2);
+    await stage.broker.close();
+    await stage.broker.open();
+    deepEqual((await receive(stage, source, 2)).map(textOf), ['0', '1']);
+  },
+};
+
+function message(address: string, text: string): Publication {
+  return { address, payload: bytes(text), headers: {} };
+}
+
+function numbered(address: string, count: number): Publication[] {
+  return Array.from({ length: count }, (_, i) => message(address, String(i)));
+}
+
+function textOf({ payload }: Received): string {
+  return new TextDecoder().decode(payload);
+}
+
+async function confirm(broker: Broker, messages: readonly Publication[]): Promise<void> {
+  const outcomes = await broker.publish(messages, LIMIT_MS);
+  deepEqual(
+    outcomes,
+    messages.map(() => ({ outcome: 'confirmed' })),
+  );
+}
+
+async function listen(
+  broker: Broker,
+  source: string,
+  limits: ConsumeLimits = unlimited,
+): Promise<{ got: Received[]; consumer: Consumer }> {
+  const got: Received[] = [];
+  return { got, consumer: await broker.consume(source, limits, (one) => got.push(one)) };
+}
+
+/** Takes so many messages from a queue, for good. */
+async function receive(stage: Stage, source: string, count: number): Promise<Received[]> {
+  const { got, consumer } = await listen(stage.broker, source);
+  await stage.until(`${count} messages`, () => got.length >= count);
+  equal(got.length, count);
+  await consumer.ack(got);
+  await consumer.stop();
+  return got;
+}
+
+/** When this is over, whatever was on its way is over too. */
+async function turnAround(stage: Stage): Promise<void> {
+  const other = await stage.queue();
+  await confirm(stage.broker, [message(other, 'there and back')]);
+  await receive(stage, other, 1);
+}
+
+async function expectEmpty(stage: Stage, source: string): Promise<void> {
+  const { got, consumer } = await listen(stage.broker, source);
+  await turnAround(stage);
+  await consumer.stop();
+  deepEqual(got, []);
+}
