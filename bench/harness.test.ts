@@ -1,7 +1,17 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Contestant, type Effort, measure, median } from './harness.ts';
 
-const effort: Effort = { rounds: 3, sampleMs: 1, warmUpMs: 1, memoryCalls: 1 };
+const effort: Effort = {
+  rounds: 3,
+  sampleMs: 1,
+  warmUpMs: 1,
+  memoryCalls: 1,
+  turns: 1,
+  tasks: 1,
+  backlog: 1,
+  crowd: 1,
+  spanMs: 1,
+};
 
 describe('median', () => {
   it('is the middle one of an odd number of values, whatever their order', () => {

@@ -28,6 +28,14 @@ export interface Effort {
   sampleMs: number;
   warmUpMs: number;
   memoryCalls: number;
+  /** For what takes seconds a turn: rounds, odd too, and the tasks of each turn. */
+  turns: number;
+  tasks: number;
+  /** Tasks that wait in the future, and in a lane that is down. */
+  backlog: number;
+  crowd: number;
+  /** Over how long tasks are due one after another. */
+  spanMs: number;
 }
 
 export const usualEffort: Effort = {
@@ -35,6 +43,11 @@ export const usualEffort: Effort = {
   sampleMs: 50,
   warmUpMs: 400,
   memoryCalls: 1_000_000,
+  turns: 5,
+  tasks: 20_000,
+  backlog: 1_000_000,
+  crowd: 100_000,
+  spanMs: 8000,
 };
 
 export const quickEffort: Effort = {
@@ -42,6 +55,11 @@ export const quickEffort: Effort = {
   sampleMs: 20,
   warmUpMs: 100,
   memoryCalls: 100_000,
+  turns: 3,
+  tasks: 6000,
+  backlog: 100_000,
+  crowd: 20_000,
+  spanMs: 2000,
 };
 
 export interface Measurement {

@@ -54,12 +54,17 @@ function round(value: number): number {
 
 function show(value: number, metric: Metric): string {
   if (metric === 'ns/op') return duration(value);
-  if (metric === 'ops/s') return `${(value / 1e6).toFixed(2)} M/s`;
+  if (metric === 'ops/s') return rate(value);
   if (metric === 'ms') return duration(value * 1e6);
   // Less than a hundred is an average; minus nothing is nothing.
   return value < 100
     ? `${(Math.round(value * 100) / 100 || 0).toFixed(2)} B`
     : `${value.toLocaleString('en')} B`;
+}
+
+function rate(perSecond: number): string {
+  if (perSecond >= 1e6) return `${(perSecond / 1e6).toFixed(2)} M/s`;
+  return `${(perSecond / 1000).toFixed(1)} k/s`;
 }
 
 function duration(ns: number): string {

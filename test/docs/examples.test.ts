@@ -1,43 +1,53 @@
-import { execFile } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { examplesIn, findExamples, isPrinted } from './examples.ts';
+import { migratePostgres } from '@redrive/engine/postgres';
+import { startPgBouncer } from '@redrive/services';
+import { type Database, describeService, freshDatabase } from '@redrive/services/vitest';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Example, examplesIn, findExamples, isPrinted, type Need } from './examples.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const folder = join(root, 'test/docs/.examples');
-const examples = findExamples(root).map((example, i) => ({
+const found = findExamples(root);
+const examples = found.typescript.map((example, i) => ({
   ...example,
   file: join(folder, `example-${i}.ts`),
 }));
 
-describe('examples in the documentation', () => {
-  beforeAll(() => {
-    rmSync(folder, { recursive: true, force: true });
-    mkdirSync(folder, { recursive: true });
-    // `export {}` makes a module of an example without imports.
-    for (const { file, code } of examples) writeFileSync(file, `${code}\nexport {};\n`);
-    writeFileSync(
-      join(folder, 'tsconfig.json'),
-      JSON.stringify({
-        extends: join(root, 'tsconfig.base.json'),
-        compilerOptions: {
-          composite: false,
-          allowImportingTsExtensions: true,
-          noEmit: true,
-          noUnusedLocals: false,
-          types: ['node'],
-          typeRoots: [join(root, 'node_modules/@types')],
-          lib: ['es2023', 'esnext.disposable', 'dom'],
-        },
-        include: ['*.ts'],
-      }),
-    );
-  });
+type Written = Example & { file: string };
 
+const slow = { timeout: 30_000 };
+
+beforeAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  // `export {}` makes a module of an example without imports.
+  for (const { file, code } of examples) writeFileSync(file, `${code}\nexport {};\n`);
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      extends: join(root, 'tsconfig.base.json'),
+      compilerOptions: {
+        composite: false,
+        allowImportingTsExtensions: true,
+        noEmit: true,
+        noUnusedLocals: false,
+        types: ['node'],
+        typeRoots: [join(root, 'node_modules/@types')],
+        lib: ['es2024', 'esnext.disposable', 'dom'],
+      },
+      include: ['*.ts'],
+    }),
+  );
+});
+
+describe('examples in the documentation', () => {
   it('compile under the strictest settings', { timeout: 60_000 }, async () => {
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
     const { stdout } = await run(process.execPath, [tsc, '-p', folder]).catch(
@@ -46,15 +56,57 @@ describe('examples in the documentation', () => {
     expect(namePages(stdout)).toBe('');
   });
 
-  it.for(examples)('$at runs and prints what it says', { timeout: 20_000 }, async (example) => {
-    const { stdout } = await run(process.execPath, [example.file], { timeout: 15_000 });
-    for (const promise of example.prints) {
-      expect(
-        isPrinted(promise, stdout),
-        `${promise}\nwas promised, but printed was\n${stdout}`,
-      ).toBe(true);
+  it('are marked as ts or sql, so that none is left out', () => {
+    expect(found.unchecked).toEqual([]);
+  });
+
+  for (const example of needing('nothing')) {
+    it.concurrent(`${example.at} runs and prints what it says`, slow, () => expectToWork(example));
+  }
+});
+
+describeService('PostgreSQL 18', () => {
+  let database: Database;
+  beforeAll(async () => {
+    database = await freshDatabase(18);
+    // The pages use both.
+    for (const schema of ['public', 'redrive']) {
+      await migratePostgres({ url: database.url, schema });
     }
   });
+  afterAll(() => database.drop());
+
+  for (const example of needing('PostgreSQL')) {
+    it.concurrent(`${example.at} runs and prints what it says`, slow, async () => {
+      await using own = await freshDatabase(18);
+      await expectToWork(example, { DATABASE_URL: own.url });
+    });
+  }
+
+  for (const { at, code } of found.sql) {
+    it(`${at} is taken by a database with the tables`, async () => {
+      const client = new pg.Client({ connectionString: database.url });
+      await client.connect();
+      try {
+        // Undone, roles too: they belong to the server, not to the database.
+        await client.query('BEGIN');
+        await expect(client.query(code)).resolves.toBeDefined();
+        await client.query('ROLLBACK');
+      } finally {
+        await client.end();
+      }
+    });
+  }
+});
+
+describeService(['PostgreSQL 18', 'PgBouncer'], () => {
+  for (const example of needing('PgBouncer')) {
+    it.concurrent(`${example.at} runs and prints what it says`, slow, async () => {
+      await using own = await freshDatabase(18);
+      await using pooler = await startPgBouncer({ upstreamUrl: own.url, poolMode: 'transaction' });
+      await expectToWork(example, { DATABASE_URL: pooler.url, DIRECT_URL: own.url });
+    });
+  }
 });
 
 describe('reading examples', () => {
@@ -62,8 +114,21 @@ describe('reading examples', () => {
 
   it('finds the blocks with their lines and what they promise to print', () => {
     expect(examplesIn('x.md', markdown)).toEqual([
-      { at: 'x.md:2', code: 'console.log(a); // 1\nb();\nconsole.log(\n', prints: ['1'] },
+      {
+        at: 'x.md:2',
+        code: 'console.log(a); // 1\nb();\nconsole.log(\n',
+        prints: ['1'],
+        needs: 'nothing',
+        isService: false,
+      },
     ]);
+  });
+
+  it('knows what an example needs by the variables that it reads, and when it must be stopped', () => {
+    const block = (code: string) => examplesIn('x.md', `\`\`\`ts\n${code}\n\`\`\`\n`)[0];
+    expect(block('process.env.DATABASE_URL')).toMatchObject({ needs: 'PostgreSQL' });
+    expect(block('env.DATABASE_URL + env.DIRECT_URL')).toMatchObject({ needs: 'PgBouncer' });
+    expect(block("process.once('SIGTERM', stop)")).toMatchObject({ isService: true });
   });
 
   it('tells a kept promise from a broken one', () => {
@@ -71,6 +136,41 @@ describe('reading examples', () => {
     expect(isPrinted('a ... (c)', 'x\nb bb (c)\n')).toBe(false);
   });
 });
+
+function needing(need: Need): Written[] {
+  return examples.filter(({ needs }) => needs === need);
+}
+
+/** Runs it in an empty folder of its own, where it may make files. */
+async function expectToWork(example: Written, env: Record<string, string> = {}): Promise<void> {
+  const { file, prints, isService } = example;
+  const home = mkdtempSync(join(tmpdir(), 'redrive-docs-'));
+  try {
+    const running = run(process.execPath, [file], {
+      cwd: home,
+      timeout: 20_000,
+      env: { ...process.env, ...env },
+    });
+    if (isService) stopWhenSaid(running.child, prints);
+    const { stdout } = await running;
+    for (const promise of prints) {
+      const message = `${promise}\nwas promised, but printed was\n${stdout}`;
+      expect(isPrinted(promise, stdout), message).toBe(true);
+    }
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+/** Once: a second signal would mean that somebody is in a hurry. */
+function stopWhenSaid(child: ChildProcess, prints: readonly string[]): void {
+  let soFar = '';
+  child.stdout?.on('data', (text: string) => {
+    soFar += text;
+    if (!child.killed && prints.every((promise) => isPrinted(promise, soFar)))
+      child.kill('SIGTERM');
+  });
+}
 
 /** The compiler speaks of the copies; a reader wants the page. */
 function namePages(output: string): string {

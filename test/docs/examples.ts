@@ -1,30 +1,69 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 
+/** A block of TypeScript. It is compiled and run. */
 export interface Example {
   /** Where it stands: `docs/guides/x.md:12`. */
   at: string;
   code: string;
   /** What the comments beside `console.log` say is printed; `...` stands for anything. */
   prints: string[];
+  needs: Need;
+  /** It runs until it is told to stop: it gets a SIGTERM once it has printed what it promised. */
+  isService: boolean;
 }
 
-/** Every block of TypeScript in the README files and in docs/. */
-export function findExamples(root: string): Example[] {
-  const pages = ['README.md', 'packages/core/README.md', ...markdownBelow(root, 'docs')];
-  return pages.flatMap((page) =>
-    examplesIn(relative(root, join(root, page)), read(join(root, page))),
-  );
+/** What it connects to, by the variables it reads: `DATABASE_URL`, and with a pooler before it `DIRECT_URL` too. */
+export type Need = 'nothing' | 'PostgreSQL' | 'PgBouncer';
+
+/** A block of SQL. It is run on a database that has Redrive's tables. */
+export interface SqlExample {
+  at: string;
+  code: string;
+}
+
+export interface Examples {
+  typescript: Example[];
+  sql: SqlExample[];
+  /** Code in a language that nobody would run. */
+  unchecked: SqlExample[];
+}
+
+const otherSpellings = ['typescript', 'tsx', 'js', 'javascript', 'mjs', 'postgres', 'postgresql'];
+
+const README_FILES = ['README.md', 'packages/core/README.md', 'packages/engine/README.md'];
+
+/** Every block in the README files and in docs/. */
+export function findExamples(root: string): Examples {
+  const texts = [...README_FILES, ...markdownBelow(root, 'docs')].map((page) => ({
+    page,
+    markdown: readFileSync(join(root, page), 'utf8'),
+  }));
+  return {
+    typescript: texts.flatMap(({ page, markdown }) => examplesIn(page, markdown)),
+    sql: texts.flatMap(({ page, markdown }) => blocksIn(page, markdown, 'sql')),
+    unchecked: texts.flatMap(({ page, markdown }) =>
+      otherSpellings.flatMap((language) => blocksIn(page, markdown, language)),
+    ),
+  };
 }
 
 export function examplesIn(page: string, markdown: string): Example[] {
-  const examples: Example[] = [];
-  for (const match of markdown.matchAll(/^```ts\n(.*?)^```$/gms)) {
+  return blocksIn(page, markdown, 'ts').map(({ at, code }) => ({
+    at,
+    code,
+    prints: printedBy(code),
+    needs: needOf(code),
+    isService: code.includes("'SIGTERM'"),
+  }));
+}
+
+export function blocksIn(page: string, markdown: string, language: string): SqlExample[] {
+  const block = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms');
+  return [...markdown.matchAll(block)].map((match) => {
     const line = markdown.slice(0, match.index).split('\n').length;
-    const code = match[1] as string;
-    examples.push({ at: `${page}:${line}`, code, prints: printedBy(code) });
-  }
-  return examples;
+    return { at: `${page}:${line}`, code: match[1] as string };
+  });
 }
 
 /** Whether a printed line is what a comment promised. */
@@ -42,12 +81,13 @@ function printedBy(code: string): string[] {
   });
 }
 
+function needOf(code: string): Need {
+  if (!code.includes('DATABASE_URL')) return 'nothing';
+  return code.includes('DIRECT_URL') ? 'PgBouncer' : 'PostgreSQL';
+}
+
 function markdownBelow(root: string, folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => join(folder, name));
-}
-
-function read(file: string): string {
-  return readFileSync(file, 'utf8');
 }

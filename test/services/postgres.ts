@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { setTimeout } from 'node:timers/promises';
 import { Home } from './home.ts';
 import { startOnFreePort } from './port.ts';
 import { type PostgresVersion, programs } from './postgres-programs.ts';
@@ -132,6 +133,16 @@ async function crash(home: Home): Promise<void> {
   if (pid === undefined) return;
   // Stopped first, so that it starts no process that would be missed.
   process.kill(pid, 'SIGSTOP');
-  for (const child of childrenOf(pid)) process.kill(child, 'SIGKILL');
+  const children = childrenOf(pid);
+  for (const child of children) process.kill(child, 'SIGKILL');
   await home.end('SIGKILL');
+  // The next start is refused while one of them still has the shared memory.
+  while (children.some(isThere)) await setTimeout(10);
+}
+
+function isThere(pid: number): boolean {
+  return (
+    existsSync(`/proc/${pid}/stat`) &&
+    !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  );
 }

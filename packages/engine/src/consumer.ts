@@ -1,10 +1,14 @@
+import { classify, type Failure } from 'redrive';
 import type { Host } from './host.ts';
 import type { Intake } from './intake.ts';
-import type { Arrival } from './moves.ts';
+import { itemOf } from './item.ts';
+import type { Accepted, Arrival } from './moves.ts';
 import { persist } from './patience.ts';
 import type { Broker, Consumer, Received } from './ports/broker.ts';
 import type { Inbox, RawItem } from './ports/inbox.ts';
 import type { NewOutboxMessage } from './ports/schedule.ts';
+import { cleanFailure } from './text.ts';
+import { uuidOf } from './uuid.ts';
 
 /** What a message turned out to be. */
 export type Reading =
@@ -29,20 +33,30 @@ export class SourceConsumer {
   readonly #intake: Intake;
   readonly #inbox: Inbox;
   readonly #host: Host;
+  readonly #inboxed: () => void;
   readonly #ending = new AbortController();
   readonly #waiting: Received[] = [];
   #consumer: Consumer | undefined;
   #work: Promise<void> | undefined;
   #isScheduled = false;
 
-  constructor(options: SourceOptions, intake: Intake, inbox: Inbox, host: Host) {
+  /** `inboxed` is told when something went straight to the inbox. */
+  constructor(
+    options: SourceOptions,
+    intake: Intake,
+    inbox: Inbox,
+    host: Host,
+    inboxed: () => void,
+  ) {
     this.#options = options;
     this.#intake = intake;
     this.#inbox = inbox;
     this.#host = host;
+    this.#inboxed = inboxed;
   }
 
   async start(): Promise<void> {
+    if (this.#consumer) return;
     const { broker, source, maxMessages = 1000, maxBytes = 64 * 1024 * 1024 } = this.#options;
     this.#consumer = await broker.consume(source, { maxMessages, maxBytes }, (message) => {
       this.#waiting.push(message);
@@ -71,20 +85,41 @@ export class SourceConsumer {
   }
 
   async #take(messages: readonly Received[]): Promise<void> {
-    const { source, read } = this.#options;
-    const readings = messages.map(read);
+    const { source } = this.#options;
+    const readings = messages.map((message) => this.#read(message));
     const arrivals = readings.flatMap((one) => (one.type === 'arrival' ? [one.arrival] : []));
     const items = readings.flatMap((one) => (one.type === 'unreadable' ? [one.item] : []));
     const { signal } = this.#ending;
     const trying = { host: this.#host, what: `taking in from ${source}`, until: signal };
     try {
-      if (arrivals.length > 0) await persist(() => this.#intake.store(arrivals), trying);
+      let results: Accepted[] = [];
+      if (arrivals.length > 0) results = await persist(() => this.#intake.store(arrivals), trying);
       if (items.length > 0) await persist(() => this.#inbox.append(items), trying);
+      if (items.length > 0 || results.includes('failed')) this.#inboxed();
       await this.#consumer?.ack(messages);
     } catch (error) {
       // Nothing is lost: what was not acknowledged comes again, and what was stored is known then.
       this.#host.log.warn({ err: error, source }, 'not acknowledged: it will come again');
       await this.#requeue(messages);
+    }
+  }
+
+  /** A fault of the reader's own must not lose the message, nor the others, nor be met for ever. */
+  #read(message: Received): Reading {
+    const { source, read } = this.#options;
+    try {
+      return read(message);
+    } catch (error) {
+      this.#host.log.error(
+        { err: error, source },
+        'a message could not be read: it goes to the inbox',
+      );
+      const { payload } = message;
+      const { message: text } = cleanFailure(classify(error));
+      const failure: Failure = { class: 'technical', code: 'UNREADABLE', message: text ?? '' };
+      const messageId = uuidOf(source, Buffer.from(payload).toString('latin1'));
+      const item = itemOf('UNREADABLE', failure, `source:${source}`);
+      return { type: 'unreadable', item: { ...item, messageId, source, payload } };
     }
   }
 

@@ -109,6 +109,7 @@ export class Courier {
       this.#host.log.error({ err: error, id: task.messageId }, 'not settled: its lease will end');
     }
     this.#refusing -= 1;
+    this.#becameQuiet();
   }
 
   /** Ends a lease without a delivery. */
@@ -133,7 +134,10 @@ export class Courier {
 
   /** Resolves when nothing is leased any more. */
   async idle(): Promise<void> {
-    if (this.held > 0) await new Promise<void>((resolve) => this.#quiet.push(resolve));
+    if (this.held === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#quiet.push(resolve);
+    });
   }
 
   close(): void {
@@ -202,15 +206,22 @@ export class Courier {
   #letGo(entry: Entry): void {
     if (!this.#entries.delete(entry)) return;
     this.heldBytes -= entry.task.payload.length;
+    this.#becameQuiet();
+  }
+
+  #becameQuiet(): void {
     if (this.held > 0) return;
     for (const resolve of this.#quiet.splice(0)) resolve();
   }
 
   #abort(entry: Entry, cause: Cause): void {
-    if (this.#causes.has(entry)) return;
-    this.#causes.set(entry, cause);
-    abortController(entry).abort(abortReasons[cause]());
-    if (cause !== 'timeout') return;
+    const before = this.#causes.get(entry);
+    if (!before) {
+      this.#causes.set(entry, cause);
+      abortController(entry).abort(abortReasons[cause]());
+    }
+    // On stop its lease stays with it until it ends. Otherwise nothing keeps a slot past its time.
+    if (cause !== 'timeout' || before === 'stop') return;
     this.#finish(entry, { type: 'failed', failure: timedOut });
     this.#mourn(entry);
   }
@@ -238,6 +249,11 @@ export class Courier {
     if (this.#entries.size === 0) return;
     this.#heartbeat = clock.setTimer(() => this.#beat(), this.#settings.heartbeatMs, true);
     if (!this.#renewing) void this.#renew();
+    // Not renewed in time, perhaps because the store is away: others may have it by now.
+    const now = clock.monotonic();
+    for (const entry of this.#entries) {
+      if (entry.leaseUntil <= now && entry.lane.running.has(entry)) this.#abort(entry, 'leaseLost');
+    }
   }
 
   async #renew(): Promise<void> {
@@ -294,9 +310,6 @@ export class Courier {
           break;
         }
         this.#abort(entry, 'timeout');
-      }
-      for (const entry of lane.running) {
-        if (entry.leaseUntil <= now) this.#abort(entry, 'leaseLost');
       }
     }
     if (next < Infinity) this.#watch(next);

@@ -1,4 +1,4 @@
-import { type DefinedPolicy, definePolicy } from 'redrive';
+import type { DefinedPolicy } from 'redrive';
 import { BrokerDelivery } from './broker-delivery.ts';
 import {
   type EngineOptions,
@@ -10,6 +10,7 @@ import { EngineError } from './errors.ts';
 import { HandlerDelivery, type RegisteredHandler } from './handlers.ts';
 import type { Host } from './host.ts';
 import type { LaneSettings } from './lanes.ts';
+import { durablePolicy } from './policies.ts';
 import type { Broker } from './ports/broker.ts';
 import type { Delivery } from './ports/delivery.ts';
 import { laneOf } from './task.ts';
@@ -29,7 +30,7 @@ export class Directory {
     this.#brokers = options.brokers ?? [];
     this.#ofAll = options.lane ?? {};
     this.#ofLane = new Map(Object.entries(options.lanes ?? {}));
-    for (const one of [this.#ofAll, ...this.#ofLane.values()]) laneSettings(one, settings.leaseMs);
+    for (const one of [this.#ofAll, ...this.#ofLane.values()]) this.#check(one);
     const own = new HandlerDelivery(this.handlers, host.log, () => host.clock.now());
     const { timeoutMs } = laneSettings(this.#ofAll, settings.leaseMs);
     const brokered = this.#brokers.map((broker) => new BrokerDelivery(broker, host, timeoutMs));
@@ -46,7 +47,7 @@ export class Directory {
     if (this.handlers.has(name)) {
       throw new EngineError('INVALID_ENGINE', `There is a handler '${name}' already.`);
     }
-    laneSettings(lane, this.#settings.leaseMs);
+    this.#check(lane);
     const laneName = laneOf({ kind: 'handler', address: name });
     // What the engine's own options say of this lane goes before what the handler says.
     this.#ofLane.set(laneName, { ...lane, ...this.#ofLane.get(laneName) });
@@ -72,7 +73,9 @@ export class Directory {
   }
 
   settingsOf(lane: string): LaneSettings {
-    return laneSettings({ ...this.#ofAll, ...this.#ofLane.get(lane) }, this.#settings.leaseMs);
+    const { policy } = this.#settings;
+    const options = { policy, ...this.#ofAll, ...this.#ofLane.get(lane) };
+    return laneSettings(options, this.#settings.leaseMs);
   }
 
   policyOf(lane: string): DefinedPolicy {
@@ -80,7 +83,7 @@ export class Directory {
     if (known) return known;
     const own = this.#ofLane.get(lane)?.policy ?? this.#ofAll.policy;
     if (!own) return this.#settings.policy;
-    const policy = definePolicy(own);
+    const policy = durablePolicy(own);
     this.#policies.set(lane, policy);
     return policy;
   }
@@ -92,5 +95,10 @@ export class Directory {
   async close(): Promise<void> {
     for (const broker of this.#brokers) await broker.close();
     for (const delivery of this.#deliveries.values()) await delivery.close?.();
+  }
+
+  /** Faults are said where they were made, not when the first task meets them. */
+  #check(lane: LaneOptions): void {
+    laneSettings(lane, this.#settings.leaseMs);
   }
 }

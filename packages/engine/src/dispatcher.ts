@@ -1,3 +1,4 @@
+import { Appetite, type AppetiteLimits } from './appetite.ts';
 import type { Courier } from './courier.ts';
 import type { Host } from './host.ts';
 import { release } from './judge.ts';
@@ -8,22 +9,10 @@ import type { Claim, ClaimFrom, Schedule } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
 import { Solo } from './solo.ts';
 
-export interface DispatcherSettings {
-  leaseMs: number;
-  pollMs: number;
+export interface DispatcherSettings extends AppetiteLimits {
   maxLostLeases: number;
-  /** Tasks leased at once in this instance, and their payloads. */
-  maxHeld: number;
-  maxHeldBytes: number;
 }
 
-/** One claim takes at most so many. */
-const MAX_CLAIM = 1000;
-const MAX_CLAIM_LANES = 1000;
-/** Tasks are held in advance for at most so long: another instance might be idle. */
-const AHEAD_MS = 1000;
-/** Where a claim found nothing although something is due, it is locked by somebody: no use to ask at once. */
-const BUSY_MS = 20;
 const LANES_PER_LOOK = 1000;
 
 /**
@@ -35,20 +24,17 @@ export class Dispatcher {
   readonly #host: Host;
   readonly #lanes: Lanes;
   readonly #courier: Courier;
-  readonly #settler: Settler;
   readonly #policies: Policies;
   readonly #settings: DispatcherSettings;
   readonly #serves: (lane: string) => boolean;
   readonly #solo: Solo;
+  readonly #appetite: Appetite;
   #isRunning = false;
   #isScheduled = false;
   #claiming: Promise<void> | undefined;
   #looking: Promise<void> | undefined;
   #lookAt = 0;
   #lookAfter = '';
-  /** When the next lease may be over that nobody settled. */
-  #lostAt = 0;
-  #wasLost = false;
   #claimFailures = 0;
   #notBefore = -Infinity;
   /** The token of a claim whose answer was lost: what it leased, if anything, is given back first. */
@@ -71,11 +57,17 @@ export class Dispatcher {
     this.#host = parts.host;
     this.#lanes = parts.lanes;
     this.#courier = parts.courier;
-    this.#settler = parts.settler;
     this.#policies = parts.policies;
     this.#settings = parts.settings;
     this.#serves = parts.serves;
     this.#solo = new Solo(parts.host.clock, parts.settings.leaseMs);
+    this.#appetite = new Appetite(
+      parts.lanes,
+      parts.courier,
+      parts.settler,
+      this.#solo,
+      parts.settings,
+    );
     this.#courier.onEnd = (entry) => {
       this.#solo.ended(entry);
       this.wake();
@@ -135,7 +127,7 @@ export class Dispatcher {
       });
     }
     if (this.#claiming === undefined && now >= this.#notBefore) {
-      const from = this.#wanted(now);
+      const from = this.#appetite.wanted(now);
       if (from) {
         this.#claiming = this.#claim(from).finally(() => {
           this.#claiming = undefined;
@@ -146,111 +138,33 @@ export class Dispatcher {
     this.#arm(now);
   }
 
-  /** What to claim now. Lost leases take turns with what is due. */
-  #wanted(now: number): ClaimFrom | undefined {
-    const room = Math.min(
-      this.#settings.maxHeld - this.#courier.held - this.#settler.unsettled,
-      MAX_CLAIM,
-    );
-    if (this.#solo.isAlone || room <= 0 || this.#bytesLeft() <= 0) return undefined;
-    const lost = this.#wasLost ? undefined : this.#wantedLost(now);
-    this.#wasLost = lost !== undefined;
-    if (lost) return lost;
-    const wanting: { lane: Lane; limit: number }[] = [];
-    for (const lane of this.#lanes.all.values()) {
-      if (wanting.length >= MAX_CLAIM_LANES) break;
-      const limit = lane.dueAt > now ? 0 : this.#roomIn(lane);
-      if (limit > 0) wanting.push({ lane, limit });
-    }
-    if (wanting.length === 0) return undefined;
-    // An equal share for each, and whoever was asked goes to the back: a busy lane never starves another.
-    const share = Math.max(1, Math.floor(room / wanting.length));
-    const lanes = wanting.slice(0, room).map(({ lane, limit }) => {
-      this.#lanes.toBack(lane);
-      return { lane: lane.name, limit: Math.min(limit, share) };
-    });
-    return { kind: 'due', lanes };
-  }
-
-  /** A task that may have killed its worker is claimed alone; others in small numbers. */
-  #wantedLost(now: number): ClaimFrom | undefined {
-    if (now < this.#lostAt) return undefined;
-    const lanes: string[] = [];
-    let limit = Infinity;
-    for (const lane of this.#lanes.all.values()) {
-      const isSolo = Solo.concerns(lane.name);
-      if (isSolo && !this.#solo.isFree(now)) continue;
-      const permit = this.#lanes.permit(lane);
-      if (permit.may !== 'serve') continue;
-      const room = permit.limit - lane.running.size - lane.queue.length - lane.zombies;
-      if (room <= 0) continue;
-      limit = Math.min(limit, isSolo ? 1 : room);
-      lanes.push(lane.name);
-    }
-    return lanes.length > 0 ? { kind: 'lost', lanes, limit } : undefined;
-  }
-
-  /** What a lane may start now, and what it will start soon at its pace. */
-  #roomIn(lane: Lane): number {
-    const permit = this.#lanes.permit(lane);
-    if (permit.may !== 'serve') return 0;
-    const held = lane.running.size + lane.queue.length + lane.zombies;
-    if (permit.probing || Number.isNaN(lane.meanMs)) return permit.limit - held;
-    const aheadMs = Math.min(AHEAD_MS, this.#settings.leaseMs / 2);
-    const pace = (permit.limit * aheadMs) / Math.max(lane.meanMs, 0.01);
-    const ahead = Math.min(MAX_CLAIM, Math.floor(pace));
-    // Not for every single one that ended: a claim for one costs as much as for many.
-    return lane.queue.length > ahead / 2 ? 0 : permit.limit + ahead - held;
-  }
-
   async #claim(from: ClaimFrom): Promise<void> {
     const { clock, random, log } = this.#host;
     const { leaseMs } = this.#settings;
     let claim: Claim;
     let sentAt: number;
-    // What is heard of while the claim is under way came after it, perhaps: it must not be forgotten.
-    this.#expectAgain(from, Infinity);
+    this.#appetite.asked(from);
     try {
       if (this.#orphan !== undefined) await this.#schedule.abandon(this.#orphan);
       const lease = Math.floor(random() * 2 ** 52) + 1;
       this.#orphan = lease;
       sentAt = clock.monotonic();
-      claim = await this.#schedule.claim({ from, lease, leaseMs, maxBytes: this.#bytesLeft() });
-      this.#orphan = undefined;
+      const { maxBytes } = this.#appetite;
+      claim = await this.#schedule.claim({ from, lease, leaseMs, maxBytes });
+      // Not delivered by a wrong policy: what was claimed goes back instead.
       await this.#policies.know(claim.tasks);
+      this.#orphan = undefined;
     } catch (error) {
       this.#claimFailures = Math.min(this.#claimFailures + 1, 8);
       this.#notBefore = clock.monotonic() + 25 * 2 ** this.#claimFailures;
-      this.#expectAgain(from, clock.monotonic());
+      this.#appetite.failed(from, clock.monotonic());
       log.warn({ err: error }, 'claiming failed, trying again');
       return;
     }
     this.#claimFailures = 0;
     this.#lanes.sawTime(claim.nowMs);
-    this.#plan(from, claim);
+    this.#appetite.answered(from, claim, clock.monotonic());
     this.#take(claim, sentAt + leaseMs);
-  }
-
-  #expectAgain(from: ClaimFrom, at: number): void {
-    if (from.kind === 'lost') this.#lostAt = at;
-    if (from.kind === 'due') for (const { lane } of from.lanes) this.#lanes.get(lane).dueAt = at;
-  }
-
-  /** When to look at these lanes again. */
-  #plan(from: ClaimFrom, { tasks, nextInMs }: Claim): void {
-    const now = this.#host.clock.monotonic();
-    const got = new Set(tasks.map((task) => task.lane));
-    const at = (inMs: number | undefined, isEmpty: boolean) =>
-      inMs === undefined ? Infinity : now + (inMs === 0 && isEmpty ? BUSY_MS : inMs);
-    if (from.kind === 'due') {
-      for (const [i, { lane: name }] of from.lanes.entries()) {
-        const lane = this.#lanes.get(name);
-        lane.dueAt = Math.min(lane.dueAt, at(nextInMs[i], !got.has(name)));
-      }
-    } else {
-      const nextAt = Math.min(at(nextInMs[0], got.size === 0), now + this.#settings.pollMs);
-      this.#lostAt = Math.min(this.#lostAt, nextAt);
-    }
   }
 
   #take({ tasks, nowMs }: Claim, leaseUntil: number): void {
@@ -273,7 +187,9 @@ export class Dispatcher {
 
   /** It waits until all is quiet, and what waits here goes back to others meanwhile. */
   #startSolo(now: number): void {
-    if (!this.#solo.waiting) return;
+    const { waiting } = this.#solo;
+    if (!waiting) return;
+    if (this.#lanes.permit(waiting.lane).may !== 'serve') return void this.#release(waiting);
     for (const lane of this.#lanes.all.values()) {
       for (const entry of lane.queue.splice(0)) void this.#release(entry);
     }
@@ -309,11 +225,9 @@ export class Dispatcher {
   async #release(entry: Entry): Promise<void> {
     this.#solo.ended(entry);
     await this.#courier.giveBack(entry, release(entry.task));
-    this.#lostAt = Math.min(
-      this.#lostAt,
-      entry.task.claims > 1 ? this.#host.clock.monotonic() : Infinity,
-    );
-    entry.lane.dueAt = Math.min(entry.lane.dueAt, this.#host.clock.monotonic());
+    const now = this.#host.clock.monotonic();
+    if (entry.task.claims > 1) this.#appetite.expectLost(now);
+    entry.lane.dueAt = Math.min(entry.lane.dueAt, now);
     this.wake();
   }
 
@@ -333,7 +247,7 @@ export class Dispatcher {
         const known = this.#lanes.get(lane);
         known.dueAt = Math.min(known.dueAt, clock.monotonic() + inMs);
       }
-      this.#lostAt = Math.min(this.#lostAt, clock.monotonic());
+      this.#appetite.expectLost(clock.monotonic());
     } catch (error) {
       log.warn({ err: error }, 'looking for lanes failed, trying again');
       this.#lookAt = clock.monotonic() + Math.min(this.#settings.pollMs, 1000);
@@ -342,15 +256,12 @@ export class Dispatcher {
 
   /** One timer, for the earliest thing that is known. */
   #arm(now: number): void {
-    let at = Math.min(this.#lookAt, this.#solo.until);
-    if (this.#lostAt > now) at = Math.min(at, this.#lostAt);
-    if (this.#notBefore > now) at = Math.min(at, this.#notBefore);
-    for (const lane of this.#lanes.all.values()) {
-      if (lane.dueAt < at) at = Math.min(at, Math.max(lane.dueAt, this.#servedFrom(lane, now)));
+    let at = Math.min(this.#appetite.nextAt(now), now + this.#settings.pollMs);
+    for (const one of [this.#lookAt, this.#notBefore, this.#solo.until]) {
+      if (one > now && one < at) at = one;
     }
-    // What is due already waits for something that wakes us: a slot, a settle, an answer.
-    if (at <= now) at = this.#lookAt > now ? this.#lookAt : now + this.#settings.pollMs;
-    if (this.#timer !== undefined && this.#timerAt === at) return;
+    // One that is too early only makes us look once more.
+    if (this.#timer !== undefined && this.#timerAt <= at) return;
     const { clock } = this.#host;
     clock.clearTimer(this.#timer);
     this.#timerAt = at;
@@ -361,16 +272,5 @@ export class Dispatcher {
       },
       Math.max(0, Math.ceil(at - now)),
     );
-  }
-
-  #servedFrom(lane: Lane, now: number): number {
-    const permit = this.#lanes.permit(lane);
-    if (permit.may !== 'wait') return now;
-    if (permit.untilMs === undefined) return Infinity;
-    return now + Math.max(1, permit.untilMs - this.#lanes.nowMs);
-  }
-
-  #bytesLeft(): number {
-    return this.#settings.maxHeldBytes - this.#courier.heldBytes;
   }
 }

@@ -30,6 +30,7 @@ const MAX_HELD_BYTES = 64 * 1024 * 1024;
 /** After an abort, so much time for handlers to notice. */
 const ABORT_MS = 1000;
 const SEED = 'seed';
+const MAX_WARNED = 100;
 
 /** Wires the parts together, and starts and stops them. See the interface `Engine` for what each method promises. */
 export class DurableEngine {
@@ -49,6 +50,7 @@ export class DurableEngine {
   readonly #trail: Trail;
   readonly #observer: Observer;
   readonly #sources: SourceConsumer[] = [];
+  readonly #warned = new Set<string>();
   /** Ends what would otherwise be tried for ever. */
   readonly #ending = new AbortController();
   /** Somebody asked twice to stop. */
@@ -127,9 +129,11 @@ export class DurableEngine {
     this.#courier = courier;
   }
 
-  get inbox(): Pick<Inbox, 'item' | 'items' | 'attempts'> {
-    return this.#store;
-  }
+  readonly inbox: Pick<Inbox, 'item' | 'items' | 'attempts'> = {
+    item: async (id) => (await this.#openedStore()).item(id),
+    items: async (query) => (await this.#openedStore()).items(query),
+    attempts: async (taskId) => (await this.#openedStore()).attempts(taskId),
+  };
 
   handle(name: string, ...rest: [Handler<never>] | [HandlerOptions, Handler<never>]): this {
     const run = rest.at(-1) as Handler<never>;
@@ -164,12 +168,16 @@ export class DurableEngine {
   }
 
   consume(source: SourceOptions): void {
-    this.#sources.push(new SourceConsumer(source, this.#intake, this.#store, this.#host));
+    const inboxed = () => this.#outbox.wake();
+    this.#sources.push(new SourceConsumer(source, this.#intake, this.#store, this.#host, inboxed));
   }
 
   start(): Promise<void> {
     if (this.#stopped) return Promise.reject(stoppedError());
-    return (this.#started ??= this.#start());
+    return (this.#started ??= this.#start().catch((error: unknown) => {
+      this.#started = undefined;
+      throw error;
+    }));
   }
 
   stop(): Promise<void> {
@@ -208,8 +216,16 @@ export class DurableEngine {
     await this.#lanes.refresh();
     const waiting = await this.#store.lanes({ limit: 1000 });
     const agenda = new Map(waiting.map(({ lane, inMs }) => [lane, inMs]));
-    for (const name of agenda.keys()) this.#lanes.get(name);
-    return [...this.#lanes.all.values()].map((lane) => this.#report(lane, agenda.get(lane.name)));
+    const unserved: LaneReport[] = [];
+    for (const [lane, nextInMs] of agenda) {
+      // Not made here: it would keep settings from before its handler came.
+      if (this.#directory.serves(lane)) this.#lanes.get(lane);
+      else unserved.push({ lane, state: 'NO_HANDLER', running: 0, nextInMs });
+    }
+    const known = [...this.#lanes.all.values()].map((lane) =>
+      this.#report(lane, agenda.get(lane.name)),
+    );
+    return [...known, ...unserved];
   }
 
   async pause(lane: string, by?: string): Promise<void> {
@@ -236,7 +252,7 @@ export class DurableEngine {
   async #start(): Promise<void> {
     await this.#open();
     await this.#directory.open();
-    this.#unwatch = this.#store.watch(({ lanes, inMs, state }) => {
+    this.#unwatch ??= this.#store.watch(({ lanes, inMs, state }) => {
       if (state) void this.#refreshLanes();
       if (lanes || !state) this.#dispatcher.expect(lanes, inMs);
     });
@@ -283,6 +299,11 @@ export class DurableEngine {
     return this.#opened;
   }
 
+  async #openedStore(): Promise<Store> {
+    await this.#open();
+    return this.#store;
+  }
+
   async #openStore(): Promise<void> {
     await this.#store.open();
     const { nowMs, documents } = await this.#store.readState(SEED);
@@ -325,15 +346,25 @@ export class DurableEngine {
 
   #wasAccepted(task: NewTask, status: Accepted): void {
     const { lane, due } = task;
+    if (!this.#directory.serves(lane)) this.#warnOf(lane);
     const inMs = 'inMs' in due ? due.inMs : Math.max(0, due.atMs - this.#lanes.nowMs);
     if (status === 'accepted') this.#dispatcher.expect([lane], inMs);
     this.#observer.accepted(task, status);
   }
 
+  /** Once: it may be meant for another process, or be a slip. */
+  #warnOf(lane: string): void {
+    if (this.#warned.has(lane) || this.#warned.size >= MAX_WARNED) return;
+    this.#warned.add(lane);
+    this.#host.log.warn(
+      { lane },
+      'nobody delivers there in this process: it waits for one who does',
+    );
+  }
+
   #report(lane: Lane, nextInMs: number | undefined): LaneReport {
     const { breaker, paused } = lane.state;
-    const served = paused ? 'paused' : breaker.state;
-    const state = this.#directory.serves(lane.name) ? served : 'NO_HANDLER';
+    const state = paused ? 'paused' : breaker.state;
     const next = nextInMs === undefined ? {} : { nextInMs };
     return { lane: lane.name, state, running: lane.running.size, ...next };
   }

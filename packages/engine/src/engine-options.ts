@@ -2,7 +2,6 @@ import {
   ConfigError,
   type Clock,
   type DefinedPolicy,
-  definePolicy,
   type Duration,
   type Fault,
   type Policy,
@@ -12,7 +11,7 @@ import { defaultOf, type Fields, readFields, systemClock, type Values } from 're
 import type { EngineEvent } from './events.ts';
 import type { Host, Log } from './host.ts';
 import type { LaneSettings } from './lanes.ts';
-import { defaultPolicy } from './policies.ts';
+import { defaultPolicy, durablePolicy } from './policies.ts';
 import type { AuditSink } from './ports/audit.ts';
 import type { Broker } from './ports/broker.ts';
 import type { Delivery } from './ports/delivery.ts';
@@ -60,14 +59,14 @@ export interface EngineOptions {
   random?: Random;
   /** The name of this instance in audit and leases; made up unless given. */
   instance?: string;
-  /** @internal Calls back later in this turn. */
+  /** Calls back later in this turn: for simulations, which have no turns of their own. */
   defer?: (callback: () => void) => void;
 }
 
 export interface LaneOptions {
   /** Deliveries at once in this instance (10). */
   concurrency?: number;
-  /** How long one delivery may take (15 s). */
+  /** How long one delivery may take: the policy's `attemptTimeout`, or 15 s. */
   timeout?: Duration;
   /** Failures in a row, of more than one task, that open the breaker (5). */
   failures?: number;
@@ -130,13 +129,15 @@ export function engineSettings(options: EngineOptions): EngineSettings {
     graceMs: given['grace'] as number,
     onUnavailable: given['onUnavailable'] as 'fail' | 'wait',
     retention: { done, retried, cancelled, failed: Infinity },
-    policy: options.policy ? definePolicy(options.policy) : defaultPolicy,
+    policy: options.policy ? durablePolicy(options.policy) : defaultPolicy,
   };
 }
 
 export function laneSettings(options: LaneOptions, leaseMs: number): LaneSettings {
-  const { policy: _, ...data } = options;
-  const given = checked(data, laneFields, 'The lane has faults:');
+  const { policy, ...data } = options;
+  const attemptTimeout = policy && durablePolicy(policy).attemptTimeout;
+  const timeoutOfPolicy = attemptTimeout === undefined ? {} : { timeout: attemptTimeout };
+  const given = checked({ ...timeoutOfPolicy, ...data }, laneFields, 'The lane has faults:');
   const { concurrency, timeout, failures, openFor } = given as Record<
     keyof typeof laneFields,
     number
@@ -159,9 +160,16 @@ export function hostOf({ clock, random, defer, log }: EngineOptions): Host {
 const quietLog: Log = {
   debug: () => undefined,
   info: () => undefined,
-  warn: (fields, message) => console.warn(`redrive: ${message}`, fields),
-  error: (fields, message) => console.error(`redrive: ${message}`, fields),
+  warn: (fields, message) => console.warn(sentence(fields, message)),
+  error: (fields, message) => console.error(sentence(fields, message)),
 };
+
+/** One line: an outage would fill the screen with stacks. */
+function sentence({ err, ...fields }: { err?: unknown }, message: string): string {
+  const why = err === undefined ? '' : `: ${err instanceof Error ? err.message : String(err)}`;
+  const rest = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : '';
+  return `redrive: ${message}${why}${rest}`;
+}
 
 function checked(data: object, fields: Fields, message: string): Values {
   const faults: Fault[] = [];

@@ -25,6 +25,11 @@ export interface HandlerOptions extends LaneOptions {
 /** A URL or a queue needs no handler. */
 export type Elsewhere = `http://${string}` | `https://${string}` | Destination;
 
+/** One of many: each is held to the payload of its own handler. `to` stands apart so that it can be inferred. */
+export type SubmissionTo<To, Tasks> = { to: To } & (To extends keyof Tasks
+  ? Submission<To, Tasks[To]>
+  : Submission<To>);
+
 /**
  * Durable retries: what is submitted is kept until it worked, or lies in the inbox.
  *
@@ -60,8 +65,8 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
     options?: SubmitOptions & { tx?: unknown },
   ): Promise<Submitted>;
   /** Stores many at once. A task that cannot be accepted is rejected by itself; the others go in. */
-  submitMany<Name extends keyof Tasks & string>(
-    tasks: readonly (Submission<Name, Tasks[Name]> | Submission<Elsewhere, unknown>)[],
+  submitMany<const To extends readonly ((keyof Tasks & string) | Elsewhere)[]>(
+    tasks: { readonly [Index in keyof To]: SubmissionTo<To[Index], Tasks> },
     options?: { tx?: unknown },
   ): Promise<(Submitted | Rejected)[]>;
 

@@ -15,7 +15,7 @@ export type EngineEvent =
       /** The fencing token. */
       lease: number;
     }
-  | { type: 'done' | 'taken'; id: string; lane: string; attempt: number; durationMs?: number }
+  | { type: 'done' | 'taken'; id: string; lane: string; attempt: number }
   | {
       type: 'retry';
       id: string;

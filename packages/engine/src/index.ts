@@ -7,13 +7,15 @@ export {
   type HandlerOptions,
   type LaneReport,
   type Rejected,
+  type SubmissionTo,
 } from './engine.ts';
 export type { EngineOptions, LaneOptions } from './engine-options.ts';
 export { EngineError, type EngineErrorCode, isEngineError, type TaskFault } from './errors.ts';
 export type { EngineEvent } from './events.ts';
 export type { Handler, HandlerContext } from './handlers.ts';
 export type { Log } from './host.ts';
-export type { Arrival, Change } from './moves.ts';
+export * as moves from './moves.ts';
+export type { Accepted, Arrival, Change } from './moves.ts';
 export { giveUp, retryIn, snooze, type Wish } from './outcomes.ts';
 export type { AuditEvent, AuditSink } from './ports/audit.ts';
 export type {

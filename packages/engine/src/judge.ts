@@ -155,7 +155,8 @@ function failed(
     reschedule: true,
     record,
   };
-  return { settlement, lane, decided };
+  // Where the handler chose the delay, the decision only says that an attempt was left.
+  return wishMs === undefined ? { settlement, lane, decided } : { settlement, lane };
 }
 
 function backoff(task: Task, by: Circumstances): number {

@@ -11,6 +11,7 @@ import {
   readLaneState,
   resumed,
 } from './lane-state.ts';
+import { pause } from './patience.ts';
 import type { Outcome } from './ports/delivery.ts';
 import type { Schedule } from './ports/schedule.ts';
 import type { Task } from './task.ts';
@@ -64,6 +65,8 @@ export interface LaneSettings {
 }
 
 const PREFIX = 'lane:';
+/** After a write that failed, so that a store in trouble is not asked without end. */
+const WRITE_PAUSE_MS = 1000;
 /** Past this an idle lane is forgotten here; its state stays in the store. */
 const MAX_LANES = 10_000;
 
@@ -213,6 +216,7 @@ export class Lanes {
         { err: error, lane: lane.name },
         'the state of a lane could not be shared',
       );
+      await pause(this.#host, WRITE_PAUSE_MS, new AbortController().signal);
     }
     lane.writing = false;
     if (isWritten) {

@@ -53,7 +53,8 @@ export function accept(
   const failure = arrival.task.failure ?? unknownFailure;
   switch (task.status) {
     case 'pending':
-      if (task.arrived) return { result: 'duplicate', task: { ...task, failure } };
+      // One failure is known already, or it is on its way to the inbox: another changes nothing.
+      if (task.arrived || task.verdict) return { result: 'duplicate', task: { ...task, failure } };
       if (task.lease !== undefined) return arriveInDelivery(arrival, task, nowMs, seed);
       // A count of ours that is ahead: an earlier publish went out after all, though nobody confirmed it.
       if (arrival.generation !== undefined)
@@ -67,7 +68,7 @@ export function accept(
       return { result: 'duplicate', occurrence: { taskId: task.id, failure } };
     case 'cancelled': {
       const item = itemOf('CAME_BACK', failure, task.lane);
-      return fail(arrival, carriedOn(arrival, task), item, nowMs);
+      return fail(arrival, carriedOn(arrival, task, nowMs), item, nowMs);
     }
   }
 }
@@ -189,7 +190,7 @@ function isStale({ generation, task: came }: Arrival, task: Task): boolean {
 }
 
 /** The task with what arrived: the larger count wins, so that a producer that always sends 0 still exhausts. */
-function carriedOn({ task: came }: Arrival, task: Task): Task {
+function carriedOn({ task: came }: Arrival, task: Task, nowMs: number): Task {
   return {
     ...without(task, 'verdict', 'finishedAtMs'),
     payload: came.payload,
@@ -199,6 +200,7 @@ function carriedOn({ task: came }: Arrival, task: Task): Task {
     maxAttempts: came.maxAttempts,
     uncounted: 0,
     claims: 0,
+    firstAtMs: task.firstAtMs ?? nowMs,
     ...(came.arrival === undefined ? {} : { arrival: came.arrival }),
   };
 }
@@ -224,7 +226,7 @@ function rearm(
   seed: number,
   notBeforeMs: number,
 ): Change<Accepted> {
-  const task: Task = { ...without(carriedOn(arrival, before), 'lease'), status: 'pending' };
+  const task: Task = { ...without(carriedOn(arrival, before, nowMs), 'lease'), status: 'pending' };
   const verdict = judgeArrival(arrival, task, nowMs, task.firstAtMs ?? nowMs, seed);
   if ('reason' in verdict) {
     return fail(
@@ -249,7 +251,7 @@ function arriveInDelivery(
   nowMs: number,
   seed: number,
 ): Change<Accepted> {
-  const task: Task = { ...carriedOn(arrival, before), arrived: true };
+  const task: Task = { ...carriedOn(arrival, before, nowMs), arrived: true };
   const verdict = judgeArrival(arrival, task, nowMs, task.firstAtMs ?? nowMs, seed);
   const placed: Task =
     'reason' in verdict

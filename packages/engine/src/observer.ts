@@ -33,7 +33,7 @@ export class Observer {
   started(task: Task, nowMs: number): void {
     if (!this.#listener) return;
     const { messageId: id, lane, claims, dueAtMs, lease = 0 } = task;
-    const lateMs = Math.max(0, nowMs - dueAtMs);
+    const lateMs = Math.max(0, Math.round(nowMs - dueAtMs));
     const attempt = task.attempt + 1;
     this.#emit({ type: 'started', id, lane, attempt, lateMs, again: claims > 1, lease });
   }

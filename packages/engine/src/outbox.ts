@@ -1,5 +1,5 @@
 import type { Host } from './host.ts';
-import { pause } from './patience.ts';
+import { pause, persist } from './patience.ts';
 import type { Broker, Published } from './ports/broker.ts';
 import type { OutboxMessage, Schedule } from './ports/schedule.ts';
 
@@ -7,6 +7,8 @@ const BATCH = 100;
 const LEASE_MS = 60_000;
 const PUBLISH_MS = 15_000;
 const MAX_PAUSE_MS = 60_000;
+/** Past this they are no longer told apart, only many. */
+const MAX_STUCK = 10_000;
 
 /** Publishes what was committed beside a task, at least once, without end: it is never given up. */
 export class Outbox {
@@ -15,10 +17,10 @@ export class Outbox {
   readonly #brokerOf: (kind: string) => Broker | undefined;
   readonly #everyMs: number;
   readonly #ending = new AbortController();
+  /** What could not be published, and when it can be taken again. */
+  readonly #stuck = new Map<number, number>();
   #work: Promise<void> | undefined;
   #nap = new AbortController();
-  /** Messages in a row that could not be published: shown to whoever watches over the engine. */
-  stuck = 0;
 
   constructor(
     schedule: Schedule,
@@ -32,6 +34,11 @@ export class Outbox {
     this.#everyMs = everyMs;
   }
 
+  /** Messages that could not be published so far: shown to whoever watches over the engine. */
+  get stuck(): number {
+    return this.#stuck.size;
+  }
+
   start(): void {
     this.#work ??= this.#run();
   }
@@ -43,50 +50,69 @@ export class Outbox {
 
   async stop(): Promise<void> {
     this.#ending.abort();
-    this.#nap.abort();
     await this.#work;
   }
 
   async #run(): Promise<void> {
+    const { signal } = this.#ending;
     let failures = 0;
-    while (!this.#ending.signal.aborted) {
-      let sent = 0;
+    while (!signal.aborted) {
+      // Before it looks: what comes while it publishes wakes it too.
+      this.#nap = new AbortController();
+      let isMore = false;
       try {
-        sent = await this.#publish();
-        failures = this.stuck > 0 ? failures + 1 : 0;
+        isMore = await this.#publish();
+        failures = 0;
       } catch (error) {
-        failures += 1;
+        failures = Math.min(failures + 1, 20);
         this.#host.log.warn({ err: error }, 'the outbox could not be read, trying again');
       }
-      if (sent === BATCH && failures === 0) continue;
-      const pauseMs =
-        failures > 0 ? Math.min(100 * 2 ** Math.min(failures, 20), MAX_PAUSE_MS) : this.#everyMs;
-      this.#nap = new AbortController();
-      const until =
-        failures > 0
-          ? this.#ending.signal
-          : AbortSignal.any([this.#nap.signal, this.#ending.signal]);
-      await pause(this.#host, pauseMs, until);
+      if (isMore) continue;
+      if (failures > 0)
+        await pause(this.#host, Math.min(100 * 2 ** failures, MAX_PAUSE_MS), signal);
+      else await pause(this.#host, this.#restMs(), AbortSignal.any([this.#nap.signal, signal]));
     }
   }
 
-  async #publish(): Promise<number> {
+  #restMs(): number {
+    const now = this.#host.clock.monotonic();
+    let restMs = this.#everyMs;
+    for (const at of this.#stuck.values()) restMs = Math.min(restMs, Math.max(1, at - now));
+    return restMs;
+  }
+
+  async #publish(): Promise<boolean> {
+    const now = this.#host.clock.monotonic();
     const messages = await this.#schedule.takeOutbox(BATCH, LEASE_MS);
+    const isMore = messages.length === BATCH;
+    // Free again, and not found: another instance has it now.
+    for (const [id, at] of this.#stuck) if (at <= now && !isMore) this.#stuck.delete(id);
     const sent: number[] = [];
     for (const [kind, some] of Map.groupBy(messages, ({ destination }) => destination.kind)) {
       const outcomes = await this.#publishTo(kind, some);
       for (const [i, { id }] of some.entries()) {
         if (outcomes[i]?.outcome === 'confirmed') sent.push(id);
-        else
-          this.#host.log.warn(
-            { outcome: outcomes[i] },
-            'a message of the outbox could not be published',
-          );
+        else this.#failed(id, outcomes[i]);
       }
     }
-    if (sent.length > 0) await this.#schedule.dropOutbox(sent);
-    this.stuck = messages.length - sent.length;
-    return sent.length;
+    if (sent.length > 0) await this.#drop(sent);
+    for (const id of sent) this.#stuck.delete(id);
+    return isMore;
+  }
+
+  #failed(id: number, outcome: Published | undefined): void {
+    const at = this.#host.clock.monotonic() + LEASE_MS;
+    if (this.#stuck.size < MAX_STUCK) this.#stuck.set(id, at);
+    this.#host.log.warn({ outcome }, 'a message of the outbox could not be published');
+  }
+
+  /** Tried until it is written, or they would all be published once more. */
+  #drop(ids: readonly number[]): Promise<void> {
+    return persist(() => this.#schedule.dropOutbox(ids), {
+      host: this.#host,
+      what: 'clearing the outbox',
+      until: this.#ending.signal,
+    });
   }
 
   async #publishTo(kind: string, messages: readonly OutboxMessage[]): Promise<Published[]> {
@@ -97,6 +123,11 @@ export class Outbox {
       payload,
       headers,
     }));
-    return broker.publish(publications, PUBLISH_MS);
+    try {
+      return await broker.publish(publications, PUBLISH_MS);
+    } catch (error) {
+      this.#host.log.warn({ err: error, kind }, 'the broker did not take the outbox');
+      return [];
+    }
   }
 }

@@ -1,4 +1,4 @@
-import { type DefinedPolicy, definePolicy, type Policy, presets } from 'redrive';
+import { type DefinedPolicy, definePolicy, parsePolicy, type Policy, presets } from 'redrive';
 import { nearest } from 'redrive/internal';
 import { EngineError } from './errors.ts';
 import type { Log } from './host.ts';
@@ -7,6 +7,12 @@ import type { Task } from './task.ts';
 
 const PREFIX = 'policy:';
 const MAX_CACHED = 10_000;
+
+/** A policy for durable work: a server may ask for a day of patience, where a call in process has a minute. */
+export function durablePolicy(policy: Policy): DefinedPolicy {
+  // One that is defined already has said everything.
+  return definePolicy('fingerprint' in policy ? policy : { maxRetryAfter: '24h', ...policy });
+}
 
 /** What a task retries by when nobody says otherwise: the scheduler's backoff, and an error nobody knows is worth a retry. */
 export const defaultPolicy: DefinedPolicy = definePolicy({
@@ -39,21 +45,21 @@ export class Policies {
     this.#schedule = schedule;
     this.#log = log;
     this.#named = new Map(
-      Object.entries(named).map(([name, policy]) => [name, definePolicy(policy)]),
+      Object.entries(named).map(([name, policy]) => [name, durablePolicy(policy)]),
     );
     this.#laneOf = laneOf;
   }
 
   /** The policy that a submit names or spells out. */
   resolve(policy: string | Policy): DefinedPolicy {
-    if (typeof policy !== 'string') return definePolicy(policy);
+    if (typeof policy !== 'string') return durablePolicy(policy);
     const known = this.#named.get(policy);
     if (known) return known;
     const near = nearest(policy, [...this.#named.keys()]);
-    throw new EngineError(
-      'UNKNOWN_POLICY',
-      `There is no policy '${policy}' in this engine.${near ? ` Did you mean '${near}'?` : ' Name it in the option policies.'}`,
-    );
+    const hint = near ? `Did you mean '${near}'?` : 'Name it in the option policies.';
+    const message = `There is no policy '${policy}' in this engine. ${hint}`;
+    const fault = { path: 'policy', code: 'UNKNOWN_POLICY', message } as const;
+    throw new EngineError('UNKNOWN_POLICY', message, { faults: [fault] });
   }
 
   /** Keeps it in the store before the first task that refers to it. */
@@ -68,14 +74,13 @@ export class Policies {
     return fingerprint;
   }
 
-  /** Reads what these tasks refer to, where it is not known here yet. */
+  /** Reads what these tasks refer to, where it is not known here yet. Rejects while the store cannot say. */
   async know(tasks: readonly Task[]): Promise<void> {
     for (const { policy } of tasks) {
       if (policy === undefined || this.#known.has(policy)) continue;
+      const { documents } = await this.#schedule.readState(PREFIX + policy);
       try {
-        const { documents } = await this.#schedule.readState(PREFIX + policy);
-        const [document] = documents;
-        if (document) this.#remember(policy, definePolicy(document.value as Policy));
+        this.#remember(policy, parsePolicy(documents[0]?.value));
       } catch (error) {
         this.#log.warn(
           { err: error, policy },

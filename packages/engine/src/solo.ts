@@ -13,7 +13,8 @@ export class Solo {
   #running: Entry | undefined;
   /** When the others may go on even if it still runs: it has not killed us in all that time. */
   until = Infinity;
-  #notBefore = -Infinity;
+  /** When the next one may be taken on. */
+  freeAt = -Infinity;
 
   constructor(clock: Clock, maxMs: number) {
     this.#clock = clock;
@@ -32,7 +33,7 @@ export class Solo {
 
   /** Whether one more may be taken on. */
   isFree(now: number): boolean {
-    return !this.isAlone && now >= this.#notBefore;
+    return !this.isAlone && now >= this.freeAt;
   }
 
   wait(entry: Entry): void {
@@ -58,7 +59,7 @@ export class Solo {
     this.until = Infinity;
     const now = this.#clock.monotonic();
     const ranMs = Number.isNaN(entry.startedAt) ? 0 : now - entry.startedAt;
-    this.#notBefore = now + Math.min(ranMs, this.#maxMs);
+    this.freeAt = now + Math.min(ranMs, this.#maxMs);
   }
 
   takeWaiting(): Entry | undefined {

@@ -43,6 +43,9 @@ const YEAR_MS = 366 * 86_400_000;
 /** The destination that was meant: a URL is HTTP, any other name a handler. */
 export function destinationOf(to: unknown): Destination {
   if (typeof to === 'string' && /^https?:/i.test(to)) return httpDestination(to);
+  if (typeof to === 'string' && to.includes('://')) {
+    throw refused('NO_DESTINATION', 'to', `'${to.slice(0, 60)}' is neither http: nor https:.`);
+  }
   if (typeof to === 'string') return { kind: 'handler', address: checkedName(to) };
   const { kind, address } = Object(to) as Partial<Destination>;
   if (
@@ -191,6 +194,9 @@ function checkedKey(key: string, path: string): string {
 }
 
 function checkedContext(context: TaskContext): TaskContext {
+  if (typeof context !== 'object' || Array.isArray(context)) {
+    throw refused('INVALID_TASK', 'context', 'A context is an object: headers, method, secret.');
+  }
   let json: string;
   try {
     json = JSON.stringify(context);
@@ -209,8 +215,9 @@ function checkedContext(context: TaskContext): TaskContext {
 
 function timeOf(time: Date | number | undefined, path: string, nowMs: number): number | undefined {
   if (time === undefined) return undefined;
-  const ms = Number(time);
-  if (Number.isFinite(ms) && ms >= 0 && ms <= nowMs + 10 * YEAR_MS) return Math.floor(ms);
+  // Not whatever can be made a number: null would mean 1970, and expire at once.
+  const ms = time instanceof Date ? time.getTime() : time;
+  if (typeof ms === 'number' && ms >= 0 && ms <= nowMs + 10 * YEAR_MS) return Math.floor(ms);
   throw refused(
     'INVALID_TASK',
     path,

@@ -7,8 +7,9 @@ import type { Host } from './host.ts';
 import type { Accepted, Arrival } from './moves.ts';
 import type { Policies } from './policies.ts';
 import type { Delivery } from './ports/delivery.ts';
+import type { StandardResult } from './standard-schema.ts';
 import { bytesOf, destinationOf, type Submission, taskOf } from './submission.ts';
-import { laneOf } from './task.ts';
+import { type Destination, laneOf } from './task.ts';
 import { uuidAt } from './uuid.ts';
 
 export interface Submitted {
@@ -31,7 +32,7 @@ export class Submitter {
 
   async prepare(submission: Submission<string>): Promise<Arrival> {
     const { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs } = this.#parts;
-    const { to, payload, policy: wanted } = submission;
+    const { to, payload, policy: wanted } = Object(submission) as Submission;
     const destination = destinationOf(to);
     if (destination.kind === 'handler') await check(payload, handlers.get(destination.address));
     const faults = deliveryOf(destination.kind)?.check?.(destination, submission.context) ?? [];
@@ -39,7 +40,7 @@ export class Submitter {
     const policy = wanted === undefined ? policyOf(laneOf(destination)) : policies.resolve(wanted);
     const bytes = bytesOf(payload, maxPayloadBytes);
     const now = nowMs();
-    const task = taskOf(destination, bytes, submission, {
+    const task = taskOf(destination, bytes, withContentType(submission, destination), {
       id: uuidAt(now, host.random),
       maxAttempts: policy.maxAttempts,
       nowMs: now,
@@ -82,6 +83,13 @@ export class Submitter {
   }
 }
 
+/** What was written as JSON here says so where it arrives. */
+function withContentType(submission: Submission, { kind }: Destination): Submission {
+  const { context, payload } = submission;
+  if (kind !== 'http' || payload instanceof Uint8Array || context?.contentType) return submission;
+  return { ...submission, context: { ...context, contentType: 'application/json' } };
+}
+
 interface SubmitterParts {
   host: Host;
   policies: Policies;
@@ -104,7 +112,14 @@ function rejected(error: unknown): Rejected {
 
 async function check(payload: unknown, handler: RegisteredHandler | undefined): Promise<void> {
   if (!handler?.schema) return;
-  const result = await handler.schema['~standard'].validate(payload);
+  let result: StandardResult<unknown>;
+  try {
+    result = await handler.schema['~standard'].validate(payload);
+  } catch (error) {
+    const message = `The schema could not check the payload: ${String(error)}`;
+    const fault = { path: 'payload', code: 'INVALID_PAYLOAD', message } as const;
+    throw new EngineError('INVALID_PAYLOAD', message, { cause: error, faults: [fault] });
+  }
   if (!result.issues) return;
   const faults = result.issues.map(({ message, path }) => ({
     path: ['payload', ...(path ?? []).map(keyOf)].join('.'),

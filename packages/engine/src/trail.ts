@@ -29,6 +29,8 @@ export class Trail {
 
   write(eventType: string, facts: Readonly<Record<string, unknown>>): void {
     if (!this.#sink) return;
+    // Dropped or not, it has its number: a gap shows what is missing.
+    this.#sequence += 1;
     if (this.#waiting.length >= MAX_WAITING) {
       if (this.dropped === 0)
         this.#host.log.error(
@@ -42,7 +44,7 @@ export class Trail {
       event_type: eventType,
       timestamp: new Date(this.#host.clock.now()).toISOString(),
       instance: this.#instance,
-      sequence: ++this.#sequence,
+      sequence: this.#sequence,
       ...facts,
     });
     this.#work ??= this.#flush();
@@ -54,7 +56,9 @@ export class Trail {
   }
 
   async #flush(): Promise<void> {
-    await new Promise<void>((resolve) => this.#host.defer(resolve));
+    await new Promise<void>((resolve) => {
+      this.#host.defer(resolve);
+    });
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.slice(0, MAX_BATCH);
       try {

@@ -79,6 +79,14 @@ describe('layering', () => {
     ]);
   });
 
+  it('lets what is offered for tests run on the memory store, and on no other', () => {
+    const from = 'packages/engine/src/testing/x.ts';
+    expect(verdicts(from, "import '../adapters/memory/index.ts';")).toEqual([]);
+    expect(verdicts(from, "import '../adapters/redis/index.ts';")).toEqual([
+      expect.stringContaining("only the server's wiring imports an adapter"),
+    ]);
+  });
+
   it('keeps adapters apart from each other and from the engine', () => {
     const own = "import './client.ts';";
     expect(verdicts('packages/engine/src/adapters/redis/x.ts', own)).toEqual([]);

@@ -1,0 +1,237 @@
+import type { Failure } from 'redrive';
+import { EngineError } from '../../errors.ts';
+import type { Change } from '../../moves.ts';
+import type { TaskKey } from '../../ports/schedule.ts';
+import type { NewTask, Task } from '../../task.ts';
+import { encodeArray } from './arrays.ts';
+import { type Column, Params, rowsOf } from './batch.ts';
+import { columnsOfChange, identityColumns, isUuid } from './columns.ts';
+import type { Session } from './database.ts';
+import { openItems, outboxColumns, recordColumns, sendAll, writeRecords } from './inbox-text.ts';
+import type { Inserter } from './insert.ts';
+import type { Names } from './names.ts';
+import { taskColumns, taskOf, timeOf } from './rows.ts';
+import type { Wake } from './wake.ts';
+import { msOf, NOW } from './times.ts';
+
+type Move<T> = (task: Task | undefined, nowMs: number, index: number) => Change<T>;
+
+/** A move that was made, before it is written. */
+interface Made<T> {
+  index: number;
+  before: Task | undefined;
+  change: Change<T>;
+}
+
+/** A row that appears meanwhile makes a key wait for the next round; more than this would be somebody's mistake. */
+const MAX_ROUNDS = 1000;
+
+/** Reads tasks under a lock, moves them and writes them, in a transaction of somebody else. */
+export class Changer {
+  readonly #names: Names;
+  readonly #inserter: Inserter;
+
+  constructor(names: Names, inserter: Inserter) {
+    this.#names = names;
+    this.#inserter = inserter;
+  }
+
+  async change<T>(
+    session: Session,
+    keys: readonly TaskKey[],
+    move: Move<T>,
+    wake: Wake,
+  ): Promise<T[]> {
+    const results: T[] = [];
+    let open = keys.map((key, index) => ({ key, index }));
+    for (let round = 0; open.length > 0; round++) {
+      if (round === MAX_ROUNDS) {
+        throw new EngineError(
+          'STORE_UNAVAILABLE',
+          'Tasks come and go faster than they can be changed. Trying again is safe.',
+        );
+      }
+      const { rows, nowMs } = await this.#read(
+        session,
+        open.map(({ key }) => key),
+      );
+      const later: typeof open = [];
+      const made: Made<T>[] = [];
+      const seen = new Set<string>();
+      for (const one of open) {
+        const before = rows.get(textOf(one.key));
+        const name = before ? `${before.id}` : textOf(one.key);
+        // Equal keys one after the other: each sees what became of the one before.
+        if (seen.has(name)) later.push(one);
+        else made.push({ index: one.index, before, change: move(before, nowMs, one.index) });
+        seen.add(name);
+      }
+      const written = await this.#write(session, made);
+      for (const { index, change } of made) {
+        if (written.has(index)) results[index] = change.result;
+        else later.push({ key: keys[index]!, index });
+      }
+      for (const { change, index } of made) if (written.has(index)) wake.see(change.task, nowMs);
+      open = later.sort((a, b) => a.index - b.index);
+    }
+    return results;
+  }
+
+  /** Locks in the order of ids, and takes the time when the last lock is had. */
+  async #read(
+    session: Session,
+    keys: readonly TaskKey[],
+  ): Promise<{ rows: Map<string, Task>; nowMs: number }> {
+    const params = new Params();
+    const ids = keys.flatMap((key) => ('messageId' in key ? [] : [key.id]));
+    const named = keys.flatMap((key) => ('messageId' in key && isUuid(key.messageId) ? [key] : []));
+    const wanted = [
+      `SELECT id FROM unnest(${params.add(encodeArray('int8', ids))}::int8[]) AS given(id)`,
+    ];
+    if (named.length > 0) {
+      wanted.push(`SELECT q.id FROM (${rowsOf(identityColumns(named), params)}) AS u CROSS JOIN LATERAL (
+        SELECT id FROM ${this.#names.queue} AS q WHERE q.message_id = u.message_id
+        AND q.original_queue = u.original_queue AND q.kind = u.kind LIMIT 1
+      ) AS q`);
+    }
+    const found = await session.query(
+      `WITH wanted AS MATERIALIZED (${wanted.join(' UNION ')} ORDER BY id),
+       locked AS MATERIALIZED (
+         SELECT q.* FROM wanted CROSS JOIN LATERAL (
+           SELECT ${taskColumns.join(', ')} FROM ${this.#names.queue} AS q WHERE q.id = wanted.id FOR UPDATE
+         ) AS q
+       )
+       SELECT locked.*, ${msOf('clock_timestamp()')} AS now FROM (SELECT) AS once LEFT JOIN locked ON true`,
+      params.values,
+    );
+    const rows = new Map<string, Task>();
+    for (const row of found) {
+      if (row[0] === null) continue;
+      const task = taskOf(row);
+      rows.set(textOf({ id: task.id }), task);
+      rows.set(textOf(task), task);
+    }
+    return { rows, nowMs: timeOf(found.at(-1)!.at(-1)) };
+  }
+
+  /** The places that are written. The others met a row that was stored meanwhile: they must look again. */
+  async #write<T>(session: Session, made: readonly Made<T>[]): Promise<Set<number>> {
+    const written = new Set(made.map(({ index }) => index));
+    const ids = new Map<number, number>();
+    const added: { index: number; task: NewTask }[] = [];
+    const moved: { before: Task; after: Task }[] = [];
+    for (const { index, before, change } of made) {
+      const { task } = change;
+      if (!task) continue;
+      if (!('id' in task)) added.push({ index, task });
+      else {
+        moved.push({ before: before!, after: task });
+        ids.set(index, task.id);
+      }
+    }
+    if (added.length > 0) {
+      const stored = await this.#inserter.insertIn(
+        session,
+        added.map(({ task }) => task),
+      );
+      for (const [i, { index }] of added.entries()) {
+        const id = stored[i];
+        if (id === undefined) written.delete(index);
+        else ids.set(index, id);
+      }
+    }
+    await this.#update(session, moved);
+    await this.#writeEffects(
+      session,
+      made
+        .filter(({ index }) => written.has(index))
+        .map(({ index, change }) => ({ id: ids.get(index), change })),
+    );
+    return written;
+  }
+
+  async #update(session: Session, moved: readonly { before: Task; after: Task }[]): Promise<void> {
+    const { columns, sql } = columnsOfChange(moved);
+    if (sql.length === 0) return;
+    const params = new Params();
+    const id: Column = { name: 'id', type: 'int8', values: moved.map(({ after }) => after.id) };
+    await session.query(
+      `UPDATE ${this.#names.queue} AS q SET ${sql.map(({ name, value }) => `${name} = ${value}`).join(', ')}
+       FROM (${rowsOf([id, ...columns], params)}) AS u WHERE q.id = ANY (ARRAY[u.id])`,
+      params.values,
+    );
+  }
+
+  /** Items, occurrences, outbox messages and executions. */
+  async #writeEffects(
+    session: Session,
+    made: readonly { id: number | undefined; change: Change<unknown> }[],
+  ): Promise<void> {
+    const effects = made.filter(
+      ({ change: { item, occurrence, outbox, record } }) => item ?? occurrence ?? outbox ?? record,
+    );
+    if (effects.length === 0) return;
+    const has = (name: 'item' | 'occurrence' | 'outbox' | 'record') =>
+      effects.some(({ change }) => change[name]);
+    const params = new Params();
+    const parts = [`u AS MATERIALIZED (${rowsOf(effectColumns(effects), params)})`];
+    if (has('record')) parts.push(`record AS (${writeRecords(this.#names, 'u')})`);
+    if (has('item')) parts.push(`item AS (${openItems(this.#names, 'u', 'n')})`);
+    if (has('outbox')) parts.push(`sent AS (${sendAll(this.#names, 'u', 'n')})`);
+    if (has('occurrence')) {
+      parts.push(`again AS (
+        UPDATE ${this.#names.inbox} AS item
+        SET failure = u.again_failure, occurrences = item.occurrences + 1, last_seen = ${NOW}
+        FROM u WHERE item.task_id = ANY (ARRAY[u.again_task]) AND item.state = 'open'
+      )`);
+    }
+    await session.query(`WITH ${parts.join(', ')} SELECT`, params.values);
+  }
+}
+
+function effectColumns(
+  effects: readonly { id: number | undefined; change: Change<unknown> }[],
+): Column[] {
+  const changes = effects.map(({ change }) => change);
+  const of = <V>(get: (task: Task | NewTask) => V) =>
+    changes.map(({ task }) => (task ? get(task) : undefined));
+  return [
+    { name: 'id', type: 'int8', values: effects.map(({ id }) => id) },
+    { name: 'message_id', type: 'uuid', values: of((task) => task.messageId) },
+    { name: 'kind', type: 'text', values: of((task) => task.destination.kind) },
+    { name: 'address', type: 'text', values: of((task) => task.destination.address) },
+    { name: 'lane', type: 'text', values: of((task) => task.lane) },
+    { name: 'attempt', type: 'int4', values: of((task) => task.attempt) },
+    { name: 'max_retries', type: 'int4', values: of((task) => task.maxAttempts - 1) },
+    { name: 'generation', type: 'int4', values: of((task) => task.generation) },
+    { name: 'reason', type: 'text', values: changes.map(({ item }) => item?.reason) },
+    { name: 'fingerprint', type: 'text', values: changes.map(({ item }) => item?.fingerprint) },
+    {
+      name: 'item_failure',
+      type: 'json',
+      values: changes.map(({ item }) => jsonOf(item?.failure)),
+    },
+    {
+      name: 'again_task',
+      type: 'int8',
+      values: changes.map(({ occurrence }) => occurrence?.taskId),
+    },
+    {
+      name: 'again_failure',
+      type: 'json',
+      values: changes.map(({ occurrence }) => jsonOf(occurrence?.failure)),
+    },
+    ...recordColumns(changes.map(({ record }) => record)),
+    ...outboxColumns(changes.map(({ outbox }) => outbox)),
+  ];
+}
+
+function textOf(key: TaskKey): string {
+  if (!('messageId' in key)) return `${key.id}`;
+  const { messageId, destination } = key;
+  return `${messageId.toLowerCase()}${destination.kind}\0${destination.address}`;
+}
+
+function jsonOf(failure: Failure | undefined): string | undefined {
+  return failure && JSON.stringify(failure);
+}

@@ -1,0 +1,131 @@
+import type { ClaimFrom, ClaimRequest } from '../../ports/schedule.ts';
+import { encodeArray } from './arrays.ts';
+import type { Params } from './batch.ts';
+import type { Names } from './names.ts';
+import { claimedColumns } from './rows.ts';
+import { arrived, claimed, due } from './sets.ts';
+import { later, msOf, NOW } from './times.ts';
+
+/**
+ * A statement that leases, and answers the tasks, earliest first in each lane, each with the time at the end. `all`: all
+ * that was asked for, or nothing where that is more than the bytes allow. `fitting`: as much as they allow, and always one.
+ */
+export function claimText(
+  names: Names,
+  { from, lease, leaseMs, maxBytes }: ClaimRequest,
+  what: 'all' | 'fitting',
+  params: Params,
+): string {
+  const pick = pickText(names, from, params);
+  const most = `${params.add(maxBytes)}::bigint`;
+  const until = later(`${params.add(leaseMs)}::float8`);
+  const token = `${params.add(lease)}::bigint`;
+  const fit = what === 'fitting' ? `, fit AS MATERIALIZED (${fitText(most)})` : '';
+  const [source, condition] = fit
+    ? ['fit', 'true']
+    : ['pick', `(SELECT sum(bytes) FROM pick) <= ${most}`];
+  // The fence is needed: without it the planner may run the subquery again and again, and lease more than was asked for.
+  return `WITH pick AS MATERIALIZED (${pick})${fit}
+    UPDATE ${names.queue} AS q SET visible_at = ${until}, lease = ${token}, claims = claims + 1, arrived = false
+    FROM ${source} AS t WHERE q.id = ANY (ARRAY[t.id]) AND ${condition}
+    RETURNING ${claimedColumns.join(', ')}, ${msOf(NOW)} AS now`;
+}
+
+/** The time first; then for each lane (`lost`: for all of them together) when its first is visible, after that claim. */
+export function peekText(names: Names, { from, lease }: ClaimRequest, params: Params): string {
+  const now = `SELECT ${msOf('statement_timestamp()')} AS at, 0::bigint AS n`;
+  switch (from.kind) {
+    case 'due': {
+      const lanes = params.add(
+        encodeArray(
+          'text',
+          from.lanes.map(({ lane }) => lane),
+        ),
+      );
+      return `${now} UNION ALL SELECT ${msOf('t.visible_at')}, asked.n
+        FROM unnest(${lanes}::text[]) WITH ORDINALITY AS asked(lane, n) LEFT JOIN LATERAL (
+          SELECT visible_at FROM ${names.queue} AS q WHERE ${due} AND q.lane = asked.lane
+          ORDER BY visible_at, id LIMIT 1
+        ) AS t ON true ORDER BY n`;
+    }
+    case 'lost': {
+      const lanes = params.add(encodeArray('text', from.lanes));
+      return `${now} UNION ALL SELECT ${msOf('min(t.visible_at)')}, 1
+        FROM unnest(${lanes}::text[]) AS asked(lane) CROSS JOIN LATERAL (
+          SELECT visible_at FROM ${names.queue} AS q WHERE ${claimed} AND NOT blocked AND q.lane = asked.lane
+          AND lease IS DISTINCT FROM ${params.add(lease)}::bigint ORDER BY visible_at, id LIMIT 1
+        ) AS t ORDER BY n`;
+    }
+    case 'expired':
+      return now;
+  }
+}
+
+/** As if nothing had been leased under the token. What somebody else has locked is left to the end of its lease. */
+export function abandonText({ queue }: Names): string {
+  return `UPDATE ${queue} SET lease = NULL,
+      visible_at = CASE WHEN cancelling THEN visible_at ELSE next_retry_at END,
+      claims = CASE WHEN cancelling THEN 0 ELSE greatest(claims - 1, 0) END,
+      status = CASE WHEN cancelling THEN 'cancelled' ELSE status END,
+      finished_at = CASE WHEN cancelling THEN ${NOW} END,
+      verdict = CASE WHEN cancelling THEN NULL ELSE verdict END,
+      cancelling = false
+    WHERE id IN (
+      SELECT id FROM ${queue} WHERE id IN (
+        SELECT id FROM ${queue} WHERE ${claimed} AND lease = $1
+        UNION ALL SELECT id FROM ${queue} WHERE ${arrived} AND lease = $1
+      ) AND status = 'pending' AND lease = $1 ORDER BY id FOR UPDATE SKIP LOCKED
+    ) RETURNING lane`;
+}
+
+/** What may be leased, locked: the number of its lane, its id, when it is visible and how large it is. */
+function pickText(names: Names, from: ClaimFrom, params: Params): string {
+  const columns = 'id, visible_at, octet_length(original_payload) AS bytes';
+  switch (from.kind) {
+    case 'due': {
+      const lanes = params.add(
+        encodeArray(
+          'text',
+          from.lanes.map(({ lane }) => lane),
+        ),
+      );
+      const limits = params.add(
+        encodeArray(
+          'int4',
+          from.lanes.map(({ limit }) => limit),
+        ),
+      );
+      return `SELECT asked.n, t.*
+        FROM unnest(${lanes}::text[], ${limits}::int4[]) WITH ORDINALITY AS asked(lane, most, n)
+        CROSS JOIN LATERAL (
+          SELECT ${columns} FROM ${names.queue} AS q
+          WHERE ${due} AND q.lane = asked.lane AND visible_at <= statement_timestamp()
+          ORDER BY visible_at, id LIMIT asked.most FOR UPDATE SKIP LOCKED
+        ) AS t`;
+    }
+    case 'lost': {
+      const lanes = params.add(encodeArray('text', from.lanes));
+      const most = `${params.add(from.limit)}::int4`;
+      return `SELECT 1 AS n, t.* FROM unnest(${lanes}::text[]) AS asked(lane) CROSS JOIN LATERAL (
+          SELECT ${columns} FROM ${names.queue} AS q
+          WHERE ${claimed} AND NOT blocked AND q.lane = asked.lane AND visible_at <= statement_timestamp()
+          ORDER BY visible_at, id LIMIT ${most} FOR UPDATE SKIP LOCKED
+        ) AS t ORDER BY t.visible_at, t.id LIMIT ${most}`;
+    }
+    case 'expired':
+      return `SELECT 1 AS n, id, expires_at AS visible_at, octet_length(original_payload) AS bytes
+        FROM ${names.queue}
+        WHERE status = 'pending' AND NOT blocked AND expires_at <= statement_timestamp()
+          AND (lease IS NULL OR visible_at <= statement_timestamp())
+        ORDER BY expires_at, id LIMIT ${params.add(from.limit)}::int4 FOR UPDATE SKIP LOCKED`;
+  }
+}
+
+/** Every lane's first before any lane's second, up to the bytes. */
+function fitText(most: string): string {
+  return `SELECT id FROM (
+      SELECT id, n, rank, sum(bytes) OVER byRank AS upTo, row_number() OVER byRank AS place FROM (
+        SELECT id, n, bytes, row_number() OVER (PARTITION BY n ORDER BY visible_at, id) AS rank FROM pick
+      ) AS ranked WINDOW byRank AS (ORDER BY rank, n)
+    ) AS summed WHERE upTo <= ${most} OR place = 1 ORDER BY n, rank`;
+}

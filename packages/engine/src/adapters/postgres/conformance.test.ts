@@ -1,0 +1,89 @@
+import { type Database, describePostgres } from '@redrive/services/vitest';
+import pg from 'pg';
+import type { Clock } from 'redrive';
+import { afterAll, beforeAll, test } from 'vitest';
+import type { AuditEvent } from '../../ports/audit.ts';
+import type { ScheduleCapabilities } from '../../ports/schedule.ts';
+import {
+  type AuditSetup,
+  auditSuite,
+  type CallerTransaction,
+  inboxSuite,
+  modelSuite,
+  scheduleSuite,
+  type StoreSetup,
+} from '../../testing/index.ts';
+import { memory } from '../memory/index.ts';
+import { migratePostgres, postgres } from './index.ts';
+
+const capabilities: ScheduleCapabilities = {
+  shared: true,
+  durable: true,
+  listing: true,
+  changing: true,
+  ordering: false,
+  transactions: true,
+};
+
+const tables = ['retry_queue', 'inbox', 'attempts', 'outbox', 'state', 'audit'].map((name) =>
+  name === 'retry_queue' ? name : `redrive_${name}`,
+);
+
+describePostgres(({ freshDatabase }) => {
+  let database: Database;
+  let admin: pg.Pool;
+
+  beforeAll(async () => {
+    database = await freshDatabase();
+    admin = new pg.Pool({ connectionString: database.url });
+    await migratePostgres(database.url);
+  });
+  afterAll(async () => {
+    await admin.end();
+    await database.drop();
+  });
+
+  const open = async () => {
+    const store = postgres({ url: database.url, maxConnections: 4 });
+    await store.open();
+    return { store, close: () => store.close() };
+  };
+  const setup: StoreSetup = {
+    capabilities,
+    async open() {
+      await admin.query(tables.map((table) => `DELETE FROM ${table}`).join('; '));
+      return { ...(await open()), second: open, begin: () => begin(database.url) };
+    },
+  };
+
+  const model = { ...setup, model: (clock: Clock) => memory({ clock }), runs: 3, steps: 80 };
+  const audit: AuditSetup = {
+    async open() {
+      const { store, close } = await setup.open();
+      return {
+        sink: store.audit!,
+        close,
+        async written() {
+          const { rows } = await admin.query('SELECT event FROM redrive_audit ORDER BY id');
+          return rows.map(({ event }: { event: AuditEvent }) => event);
+        },
+      };
+    },
+  };
+  const suites = [scheduleSuite(setup), inboxSuite(setup), auditSuite(audit), modelSuite(model)];
+  for (const { name, skip, run: assertCase } of suites.flat()) {
+    test.skipIf(skip)(`${name}`, () => assertCase());
+  }
+});
+
+/** A transaction of somebody who uses `pg` by himself. */
+async function begin(url: string): Promise<CallerTransaction> {
+  const tx = new pg.Client(url);
+  await tx.connect();
+  await tx.query('BEGIN');
+  const end = async (how: string) => {
+    await tx.query(how);
+    await tx.end();
+  };
+  return { tx, commit: () => end('COMMIT'), rollback: () => end('ROLLBACK') };
+}

@@ -1,0 +1,142 @@
+import pg from 'pg';
+import type { DatabaseLimits, PostgresClient, PostgresPool } from './database.ts';
+import { within } from './database.ts';
+import { unreachable } from './faults.ts';
+
+/** A connection for one purpose, outside the pool's coming and going. */
+export interface Dedicated {
+  client: Pick<pg.Client, 'query' | 'on'>;
+  end(): Promise<void>;
+}
+
+/** Where connections come from. */
+export interface Connections extends PostgresPool {
+  /** One of its own: to listen on, or to migrate with. */
+  dedicated(): Promise<Dedicated>;
+  /** After `end` none is given until this is called. */
+  begin(): void;
+  end(): Promise<void>;
+}
+
+/** Connections of our own, by URL. `directUrl` leads around a pooler, for what needs a session. */
+export class OwnConnections implements Connections {
+  readonly #url: string;
+  readonly #directUrl: string;
+  readonly #maxConnections: number;
+  readonly #limits: DatabaseLimits;
+  #pool: pg.Pool | undefined;
+  #hasServerTimeout = true;
+
+  constructor(
+    url: string,
+    directUrl: string | undefined,
+    maxConnections: number,
+    limits: DatabaseLimits,
+  ) {
+    this.#url = url;
+    this.#directUrl = directUrl ?? url;
+    this.#maxConnections = maxConnections;
+    this.#limits = limits;
+  }
+
+  begin(): void {
+    this.#pool ??= this.#create();
+  }
+
+  async connect(): Promise<PostgresClient> {
+    const pool = this.#pool;
+    if (!pool) throw new Error('the store is not open');
+    try {
+      return await pool.connect();
+    } catch (error) {
+      if (!isRefusedSetting(error)) throw error;
+      // PgBouncer takes no such setting. Then only our own timer ends a statement.
+      if (pool === this.#pool) {
+        this.#hasServerTimeout = false;
+        this.#pool = this.#create();
+        await pool.end();
+      }
+      return this.connect();
+    }
+  }
+
+  async dedicated(): Promise<Dedicated> {
+    const client = new pg.Client({
+      ...connectionTo(this.#directUrl),
+      connectionTimeoutMillis: this.#limits.connectTimeoutMs,
+    });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+    } catch (error) {
+      throw unreachable(error);
+    }
+    return { client, end: () => client.end() };
+  }
+
+  async end(): Promise<void> {
+    const pool = this.#pool;
+    this.#pool = undefined;
+    await pool?.end();
+  }
+
+  #create(): pg.Pool {
+    const { statementTimeoutMs, connectTimeoutMs } = this.#limits;
+    const pool = new pg.Pool({
+      ...connectionTo(this.#url),
+      max: this.#maxConnections,
+      connectionTimeoutMillis: connectTimeoutMs,
+      idleTimeoutMillis: 30_000,
+      ...(this.#hasServerTimeout ? { statement_timeout: statementTimeoutMs } : {}),
+    });
+    // A connection that breaks while it is idle is replaced when the next one is wanted.
+    pool.on('error', () => undefined);
+    // One that is cut the moment it is ready says so before anybody could listen, and would end the process.
+    pool.on('connect', (client) => client.on('error', () => undefined));
+    return pool;
+  }
+}
+
+/** Connections of the user's own pool, which stays the user's to end. */
+export class LentConnections implements Connections {
+  readonly #pool: PostgresPool;
+  readonly #directUrl: string | undefined;
+  readonly #limits: DatabaseLimits;
+
+  constructor(pool: PostgresPool, directUrl: string | undefined, limits: DatabaseLimits) {
+    this.#pool = pool;
+    this.#directUrl = directUrl;
+    this.#limits = limits;
+  }
+
+  begin(): void {}
+
+  connect(): Promise<PostgresClient> {
+    return this.#pool.connect();
+  }
+
+  async dedicated(): Promise<Dedicated> {
+    if (this.#directUrl !== undefined) {
+      return new OwnConnections(this.#directUrl, undefined, 1, this.#limits).dedicated();
+    }
+    const client = await within(this.#limits.connectTimeoutMs, this.#pool.connect()).catch(
+      (error: unknown) => {
+        throw unreachable(error);
+      },
+    );
+    return {
+      client: client as unknown as Dedicated['client'],
+      end: async () => client.release(true),
+    };
+  }
+
+  async end(): Promise<void> {}
+}
+
+function connectionTo(url: string): pg.ClientConfig {
+  return { connectionString: url, keepAlive: true, fallback_application_name: 'redrive' };
+}
+
+function isRefusedSetting(error: unknown): boolean {
+  return error instanceof Error && /unsupported startup parameter/.test(error.message);
+}

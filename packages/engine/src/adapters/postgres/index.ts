@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import type { Store } from '../../ports/store.ts';
+import { type Connections, LentConnections, OwnConnections } from './connections.ts';
+import { Database } from './database.ts';
+import { Listener } from './listen.ts';
+import { isCurrent, migrate, missing, type MigrationParts } from './migrate.ts';
+import { namesIn } from './names.ts';
+import { Notifier } from './notify.ts';
+import { type PostgresOptions, type PostgresSettings, readOptions } from './options.ts';
+import { PostgresStore } from './store.ts';
+
+export type { PostgresClient, PostgresPool } from './database.ts';
+export type { PostgresOptions } from './options.ts';
+
+/**
+ * A store in PostgreSQL 13 or later, which any number of processes may share. A URL, or options.
+ *
+ * It keeps nothing in a session, so that PgBouncer may stand between, in any mode; for notifications give it then a
+ * `listenUrl` that leads around it.
+ */
+export function postgres(options: string | PostgresOptions): Store {
+  const parts = assemble(options);
+  const { database, connections, names, settings, random } = parts;
+  const instance = randomUUID();
+  const notifier = new Notifier(database, names.channel, instance);
+  const listener = settings.listen
+    ? new Listener({
+        connections,
+        channel: names.channel,
+        instance,
+        timeoutMs: settings.limits.statementTimeoutMs,
+        random,
+        send: (channel) => notifier.send(channel, ''),
+        hear: (hint) => notifier.tellHere(hint),
+        report: settings.onFault,
+      })
+    : undefined;
+  const prepare = async () => {
+    if (settings.migrate === 'auto') await migrate(parts);
+    else if (!(await isCurrent(parts))) throw missing(names);
+  };
+  return new PostgresStore({ database, connections, names, notifier, listener, prepare });
+}
+
+/** Creates or updates the tables and ends: for a role that may, so that the programs themselves need not. */
+export async function migratePostgres(options: string | PostgresOptions): Promise<void> {
+  const parts = assemble(options);
+  parts.connections.begin();
+  try {
+    await migrate(parts);
+  } finally {
+    await parts.connections.end();
+  }
+}
+
+interface Parts extends MigrationParts {
+  settings: PostgresSettings;
+}
+
+function assemble(options: string | PostgresOptions): Parts {
+  const settings = readOptions(options);
+  const { source, listenUrl, maxConnections, limits, schema, migrationTimeoutMs, random } =
+    settings;
+  const connections: Connections =
+    'pool' in source
+      ? new LentConnections(source.pool, listenUrl, limits)
+      : new OwnConnections(source.url, listenUrl, maxConnections, limits);
+  return {
+    settings,
+    connections,
+    database: new Database(connections, limits, random),
+    names: namesIn(schema),
+    patienceMs: migrationTimeoutMs,
+    random,
+  };
+}

@@ -1,0 +1,198 @@
+import { queueNameOf } from '../../address.ts';
+import { EngineError, isEngineError, type TaskFault } from '../../errors.ts';
+import type { NewTask } from '../../task.ts';
+import { type Column, Params, rowsOf } from './batch.ts';
+import { columnsOfNew } from './columns.ts';
+import type { Database, Session } from './database.ts';
+import { isDataFault, isLockTimeout } from './faults.ts';
+import { recordColumns, writeRecords } from './inbox-text.ts';
+import type { Names } from './names.ts';
+import { numberOf } from './rows.ts';
+import { later, NOW, timeAt } from './times.ts';
+
+/** A task with its place in the batch that was given. */
+interface Placed {
+  task: NewTask;
+  index: number;
+  /** Its identity as one text, by which batches are sorted. */
+  key: string;
+}
+
+/** Stores what is new: each task's id, or undefined where its identity is known. */
+export class Inserter {
+  readonly #database: Database;
+  readonly #names: Names;
+
+  constructor(database: Database, names: Names) {
+    this.#database = database;
+    this.#names = names;
+  }
+
+  async insert(tasks: readonly NewTask[]): Promise<(number | undefined)[]> {
+    const ids: (number | undefined)[] = Array.from({ length: tasks.length });
+    const faults: TaskFault[] = [];
+    await this.#insertParts(placedOf(tasks), ids, faults);
+    if (faults.length === 0) return ids;
+    throw new EngineError(
+      'INVALID_TASK',
+      `PostgreSQL does not take ${faults.length} of ${tasks.length} tasks; the others are stored.`,
+      { faults },
+    );
+  }
+
+  /** In a transaction of the caller, which a fault would end anyway. */
+  insertIn(session: Session, tasks: readonly NewTask[]): Promise<(number | undefined)[]> {
+    const ids: (number | undefined)[] = Array.from({ length: tasks.length });
+    return this.#insertOnce(session, placedOf(tasks), ids, false).then(() => ids);
+  }
+
+  /** A task that the server does not take, or that somebody is just storing, must not keep the others out. */
+  async #insertParts(
+    placed: readonly Placed[],
+    ids: (number | undefined)[],
+    faults: TaskFault[],
+  ): Promise<void> {
+    try {
+      await this.#insertOnce(this.#database, placed, ids, true);
+    } catch (error) {
+      const isBadTask = isDataFault(error) || (isEngineError(error) && error.code === 'INVALID_ID');
+      const isOneLocked = placed.length > 1 && isEngineError(error) && isLockTimeout(error.cause);
+      if (!isBadTask && !isOneLocked) throw error;
+      if (placed.length === 1) {
+        const code = isEngineError(error) ? error.code : 'INVALID_TASK';
+        const message = error instanceof Error ? error.message : String(error);
+        faults.push({ path: `${placed[0]!.index}`, code, message });
+        return;
+      }
+      const middle = placed.length >> 1;
+      await this.#insertParts(placed.slice(0, middle), ids, faults);
+      await this.#insertParts(placed.slice(middle), ids, faults);
+    }
+  }
+
+  async #insertOnce(
+    session: Session,
+    placed: readonly Placed[],
+    ids: (number | undefined)[],
+    isOurs: boolean,
+  ): Promise<void> {
+    if (placed.length === 0) return;
+    const params = new Params();
+    // For this statement alone, without a setting of the session: it is worked out before the first row is stored.
+    const patience = isOurs
+      ? `WHERE (SELECT set_config('lock_timeout', '${this.#database.limits.lockTimeoutMs}', true)) IS NOT NULL`
+      : '';
+    const tasks = placed.map(({ task }) => task);
+    const text = insertText(this.#names, tasks, params, patience);
+    const [row] = await session.query(text, params.values);
+    const stored = idsOf(row?.[0]);
+    if (stored.length === placed.length) {
+      // An insert from a list stores and answers in the order of the list.
+      for (const [i, { index }] of placed.entries()) ids[index] = stored[i];
+    } else if (stored.length > 0) {
+      const byKey = await this.#keysOf(session, stored);
+      for (const { index, key } of placed) ids[index] = byKey.get(key);
+    }
+  }
+
+  async #keysOf(session: Session, ids: readonly number[]): Promise<Map<string, number>> {
+    const rows = await session.query(
+      `SELECT id, message_id, original_queue, kind FROM ${this.#names.queue} WHERE id = ANY($1::bigint[])`,
+      [`{${ids.join(',')}}`],
+    );
+    return new Map(
+      rows.map(([id, messageId, queue, kind]) => [
+        keyOf(messageId as string, queue as string, kind as string),
+        numberOf(id),
+      ]),
+    );
+  }
+}
+
+/** One statement that stores a batch and the executions that it comes with, and answers the new ids as an array. */
+function insertText(
+  names: Names,
+  tasks: readonly NewTask[],
+  params: Params,
+  patience: string,
+): string {
+  const { columns, sql } = columnsOfNew(tasks);
+  const due = dueOf(tasks);
+  const hasRecords = tasks.some(({ record }) => record);
+  const records = hasRecords ? recordColumns(tasks.map(({ record }) => record)) : [];
+  const source = rowsOf([...columns, ...due.columns, ...records], params);
+  const targets = [
+    ...sql,
+    { name: 'created_at', value: NOW },
+    { name: 'next_retry_at', value: due.sql },
+    { name: 'visible_at', value: due.sql },
+  ];
+  if (columns.some(({ name }) => name === 'status')) {
+    targets.push({ name: 'finished_at', value: `CASE WHEN u.status <> 'pending' THEN ${NOW} END` });
+  }
+  if (hasRecords) {
+    targets.push({
+      name: 'first_at',
+      value: `${NOW} - u.record_duration * INTERVAL '1 millisecond'`,
+    });
+  }
+  const insert = `INSERT INTO ${names.queue} (${targets.map(({ name }) => name).join(', ')})
+    SELECT ${targets.map(({ value }) => value).join(', ')}`;
+  const onKnown = 'ON CONFLICT (message_id, original_queue, kind) DO NOTHING';
+  const answer = 'SELECT array_agg(id)::text AS ids FROM new';
+  if (!hasRecords) {
+    return `WITH new AS (${insert} FROM (${source}) AS u ${patience} ${onKnown} RETURNING id) ${answer}`;
+  }
+  const identity = 'message_id, original_queue, kind';
+  return `WITH u AS MATERIALIZED (${source}),
+    new AS (${insert} FROM u ${patience} ${onKnown} RETURNING id, generation, ${identity}),
+    recorded AS (SELECT new.id, new.generation, u.record_attempt, u.record_duration, u.record_failure, u.record_answer
+      FROM new JOIN u USING (${identity})),
+    record AS (${writeRecords(names, 'recorded')})
+    ${answer}`;
+}
+
+/** When a task is due: a delay from now, or a time, which is now where it has passed. */
+function dueOf(tasks: readonly NewTask[]): { columns: Column[]; sql: string } {
+  const inMs = tasks.map(({ due }) => ('inMs' in due ? due.inMs : null));
+  const atMs = tasks.map(({ due }) => ('atMs' in due ? due.atMs : null));
+  const delay: Column = { name: 'due_in', type: 'float8', values: inMs };
+  const time: Column = { name: 'due_at', type: 'float8', values: atMs };
+  const byDelay = later('u.due_in');
+  const byTime = `greatest(${timeAt('u.due_at')}, ${NOW})`;
+  if (!atMs.some((value) => value !== null)) return { columns: [delay], sql: byDelay };
+  if (!inMs.some((value) => value !== null)) return { columns: [time], sql: byTime };
+  return {
+    columns: [delay, time],
+    sql: `CASE WHEN u.due_at IS NULL THEN ${byDelay} ELSE ${byTime} END`,
+  };
+}
+
+/**
+ * Sorted by identity, each once: batches that overlap then wait for each other in one order, and never for each
+ * other at once.
+ */
+function placedOf(tasks: readonly NewTask[]): Placed[] {
+  const placed = tasks.map((task, index) => {
+    const { messageId, destination } = task;
+    const key = keyOf(messageId, queueNameOf(destination.address), destination.kind);
+    return { task, index, key };
+  });
+  if (!isSorted(placed))
+    placed.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.index - b.index));
+  return placed.filter(({ key }, i) => key !== placed[i - 1]?.key);
+}
+
+function isSorted(placed: readonly Placed[]): boolean {
+  return placed.every(({ key }, i) => i === 0 || placed[i - 1]!.key <= key);
+}
+
+/** A UUID has a fixed length, and no kind or queue has a NUL in it. */
+function keyOf(messageId: string, queue: string, kind: string): string {
+  return `${messageId.toLowerCase()}${queue}\0${kind}`;
+}
+
+/** An array of numbers as the server writes it; nothing where it would be empty. */
+function idsOf(value: unknown): number[] {
+  return value == null ? [] : (value as string).slice(1, -1).split(',').map(Number);
+}

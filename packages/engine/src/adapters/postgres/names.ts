@@ -1,0 +1,44 @@
+import { hash64 } from 'redrive/internal';
+
+/** The tables in the schema of one's choice, quoted. */
+export interface Names {
+  schema: string;
+  /** Where instances tell each other what is new. */
+  channel: string;
+  queue: string;
+  inbox: string;
+  attempts: string;
+  outbox: string;
+  state: string;
+  audit: string;
+  version: string;
+}
+
+/** PostgreSQL cuts longer names off, silently. */
+export const MAX_NAME_BYTES = 63;
+
+export function namesIn(schema: string): Names {
+  const channel = `redrive:${schema}`;
+  const fits = Buffer.byteLength(channel) <= MAX_NAME_BYTES;
+  const table = (name: string) => `${quoteName(schema)}.${name}`;
+  return {
+    schema,
+    channel: fits ? channel : `redrive:${hash64(schema)}`,
+    queue: table('retry_queue'),
+    inbox: table('redrive_inbox'),
+    attempts: table('redrive_attempts'),
+    outbox: table('redrive_outbox'),
+    state: table('redrive_state'),
+    audit: table('redrive_audit'),
+    version: table('redrive_schema'),
+  };
+}
+
+export function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+export function quoteText(text: string): string {
+  // The E form reads backslashes the same way whatever `standard_conforming_strings` says.
+  return `E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
+}

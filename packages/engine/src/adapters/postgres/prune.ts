@@ -1,0 +1,35 @@
+import type { PruneRequest } from '../../ports/schedule.ts';
+import type { Database } from './database.ts';
+import type { Names } from './names.ts';
+import { numberOf } from './rows.ts';
+import { NOW } from './times.ts';
+
+/** One open item belongs to every failed task: none of them may go. */
+const statuses = ['done', 'retried', 'cancelled'] as const;
+
+/**
+ * Deletes what is over, with its attempts and its closed items. Rows that somebody looks at under a lock are left for
+ * the next time.
+ */
+export async function prune(
+  database: Database,
+  names: Names,
+  { olderThanMs, limit }: PruneRequest,
+): Promise<number> {
+  const kept = statuses.map((status, i) => `('${status}', $${i + 2}::float8)`);
+  const [row] = await database.queryAgain(
+    `WITH old AS MATERIALIZED (
+       SELECT q.id FROM (VALUES ${kept.join(', ')}) AS kept(status, ms) CROSS JOIN LATERAL (
+         SELECT id FROM ${names.queue} WHERE status = kept.status AND finished_at IS NOT NULL
+         AND finished_at <= ${NOW} - kept.ms * INTERVAL '1 millisecond'
+         ORDER BY finished_at LIMIT $1::int4 FOR UPDATE SKIP LOCKED
+       ) AS q LIMIT $1::int4
+     ),
+     attempt AS (DELETE FROM ${names.attempts} WHERE task_id = ANY (ARRAY(SELECT id FROM old))),
+     item AS (DELETE FROM ${names.inbox} WHERE task_id = ANY (ARRAY(SELECT id FROM old)) AND state <> 'open'),
+     task AS (DELETE FROM ${names.queue} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING id)
+     SELECT count(*) FROM task`,
+    [limit, ...statuses.map((status) => olderThanMs[status])],
+  );
+  return numberOf(row![0]);
+}

@@ -1,0 +1,153 @@
+import type { Failure } from 'redrive';
+import type { Destination, Reason, Task, TaskContext, TaskStatus } from '../../task.ts';
+import { msOf } from './times.ts';
+
+/**
+ * A row by position. Our own connections hand over the texts of the server; inside a transaction of the caller the
+ * values come as that client parses them, so that both must be understood.
+ */
+export type Row = readonly unknown[];
+
+/** What a claim needs of a task, of the table as `q`: the rest it knows, since it has just written it. */
+export const claimedColumns = columnsOf({
+  id: 'q.id',
+  message_id: 'message_id',
+  kind: 'kind',
+  address: 'coalesce(address, original_queue)',
+  lane: 'lane',
+  payload: 'original_payload',
+  context: 'context',
+  attempt: 'attempt',
+  max_retries: 'max_retries',
+  uncounted: 'uncounted',
+  delay_ms: 'delay_ms',
+  policy: 'policy',
+  generation: 'generation',
+  due: msOf('next_retry_at'),
+  created: msOf('coalesce(created_at, next_retry_at)'),
+  expires: msOf('expires_at'),
+  first: msOf('first_at'),
+  claims: 'claims',
+  arrival: 'arrival',
+  verdict: 'verdict',
+  cancelling: 'cancelling',
+  blocked: 'blocked',
+  ordering_key: 'ordering_key',
+  error: 'error_reason',
+  failure: 'failure',
+});
+
+/** What every other reader of tasks selects. */
+export const taskColumns = [
+  ...claimedColumns,
+  ...columnsOf({
+    status: 'status',
+    visible: msOf('visible_at'),
+    finished: msOf('finished_at'),
+    lease: 'lease',
+    arrived: 'arrived',
+  }),
+];
+
+export function claimedTask(row: Row, lease: number, visibleAtMs: number): Task {
+  const task: Task = {
+    id: numberOf(row[0]),
+    messageId: row[1] as string,
+    destination: { kind: row[2] as string, address: row[3] as string },
+    lane: row[4] as string,
+    payload: bytesOf(row[5]),
+    status: 'pending',
+    attempt: numberOf(row[7]),
+    maxAttempts: numberOf(row[8]) + 1,
+    uncounted: numberOf(row[9]),
+    delayMs: numberOf(row[10]),
+    generation: numberOf(row[12]),
+    dueAtMs: timeOf(row[13]),
+    visibleAtMs,
+    createdAtMs: timeOf(row[14]),
+    lease,
+    claims: numberOf(row[17]),
+    arrived: false,
+    cancelling: isTrue(row[20]),
+    blocked: isTrue(row[21]),
+  };
+  if (row[6] !== null) task.context = contextOf(row[6]);
+  if (row[11] !== null) task.policy = row[11] as string;
+  if (row[15] !== null) task.expiresAtMs = timeOf(row[15]);
+  if (row[16] !== null) task.firstAtMs = timeOf(row[16]);
+  if (row[18] !== null) task.arrival = numberOf(row[18]);
+  if (row[19] !== null) task.verdict = row[19] as Reason;
+  if (row[22] !== null) task.orderingKey = row[22] as string;
+  if (row[24] !== null) task.failure = failureOf(row[24], row[23] as string | null);
+  else if (row[23] !== null) task.failure = { class: 'transient', message: row[23] as string };
+  return task;
+}
+
+export function taskOf(row: Row): Task {
+  const { lease: _, ...task } = claimedTask(row, 0, timeOf(row[26]));
+  const isLeased = row[28] !== null;
+  return {
+    ...task,
+    status: row[25] as TaskStatus,
+    ...(row[27] === null ? {} : { finishedAtMs: timeOf(row[27]) }),
+    ...(isLeased ? { lease: numberOf(row[28]) } : {}),
+    // A settle leaves the mark, to see what it met; without a lease it says nothing.
+    arrived: isLeased && isTrue(row[29]),
+  };
+}
+
+/** A failure as it stands in a task's row: its message is a column of its own. */
+export function failureColumns(failure: Failure | undefined): {
+  message: string | undefined;
+  rest: string | undefined;
+} {
+  if (!failure) return { message: undefined, rest: undefined };
+  const { message, ...rest } = failure;
+  return { message, rest: JSON.stringify(rest) };
+}
+
+/** `retry_count` in the words of the contract: of one that a broker took over, the count that it was sent with. */
+export function retryCountOf(attempt: string, status: string): string {
+  return `CASE WHEN ${status} = 'retried' THEN ${attempt} ELSE greatest(${attempt} - 1, 0) END`;
+}
+
+export function destinationOf(kind: unknown, address: unknown): Destination {
+  return { kind: kind as string, address: address as string };
+}
+
+export function contextOf(json: unknown): TaskContext {
+  return parsed(json) as TaskContext;
+}
+
+/** JSON as our own connections and as the caller's give it. */
+export function parsed(json: unknown): unknown {
+  return typeof json === 'string' ? (JSON.parse(json) as unknown) : json;
+}
+
+export function numberOf(value: unknown): number {
+  return Number(value);
+}
+
+/** Whole ms, rounded down: only the document's own inserts write fractions. The addend is for what a double loses. */
+export function timeOf(value: unknown): number {
+  return Math.floor(Number(value) + 0.01);
+}
+
+export function isTrue(value: unknown): boolean {
+  return value === 't' || value === true;
+}
+
+export function bytesOf(value: unknown): Uint8Array {
+  // The hex form, after its leading \x.
+  return typeof value === 'string' ? Buffer.from(value.slice(2), 'hex') : (value as Uint8Array);
+}
+
+function failureOf(json: unknown, message: string | null): Failure {
+  const rest = parsed(json) as Failure;
+  return message === null ? rest : { ...rest, message };
+}
+
+/** With a name for each: rows of the caller's client are objects, and equal names would fall together. */
+function columnsOf(expressions: Readonly<Record<string, string>>): string[] {
+  return Object.entries(expressions).map(([name, expression]) => `${expression} AS ${name}`);
+}

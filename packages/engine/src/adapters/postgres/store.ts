@@ -1,0 +1,223 @@
+import { sessionOf, type Database } from './database.ts';
+import type { Change } from '../../moves.ts';
+import type { InboxItem, ItemQuery, RawItem } from '../../ports/inbox.ts';
+import type {
+  Claim,
+  ClaimRequest,
+  Hint,
+  LaneAgenda,
+  Lease,
+  NewOutboxMessage,
+  OutboxMessage,
+  PruneRequest,
+  Renewed,
+  ScheduleCapabilities,
+  Settled,
+  Settlement,
+  StateDocument,
+  TaskKey,
+  TaskQuery,
+} from '../../ports/schedule.ts';
+import type { Store } from '../../ports/store.ts';
+import type { AttemptRecord, NewTask, Task } from '../../task.ts';
+import { AuditTable } from './audit.ts';
+import { Changer } from './change.ts';
+import { Claimer } from './claim.ts';
+import type { Connections } from './connections.ts';
+import { InboxTable } from './inbox.ts';
+import { Inserter } from './insert.ts';
+import type { Listener } from './listen.ts';
+import type { Names } from './names.ts';
+import type { Notifier } from './notify.ts';
+import { OutboxTable } from './outbox.ts';
+import { prune } from './prune.ts';
+import { Reader } from './read.ts';
+import { Settler } from './settle.ts';
+import { StateTable } from './state.ts';
+import { Wake } from './wake.ts';
+
+export interface StoreParts {
+  database: Database;
+  connections: Connections;
+  names: Names;
+  notifier: Notifier;
+  /** Absent: others' news is found by polling alone. */
+  listener: Listener | undefined;
+  /** Makes sure that the tables are there and that this program may use them. */
+  prepare: () => Promise<void>;
+}
+
+/** Schedule and inbox in one PostgreSQL database. */
+export class PostgresStore implements Store {
+  readonly capabilities: ScheduleCapabilities = {
+    shared: true,
+    durable: true,
+    listing: true,
+    changing: true,
+    ordering: false,
+    transactions: true,
+  };
+  readonly audit: AuditTable;
+  readonly #parts: StoreParts;
+  readonly #inserter: Inserter;
+  readonly #changer: Changer;
+  readonly #claimer: Claimer;
+  readonly #settler: Settler;
+  readonly #reader: Reader;
+  readonly #state: StateTable;
+  readonly #outbox: OutboxTable;
+  readonly #inbox: InboxTable;
+  #opening: Promise<void> | undefined;
+
+  constructor(parts: StoreParts) {
+    const { database, names } = parts;
+    this.#parts = parts;
+    this.audit = new AuditTable(database, names);
+    this.#inserter = new Inserter(database, names);
+    this.#changer = new Changer(names, this.#inserter);
+    this.#claimer = new Claimer(database, names);
+    this.#settler = new Settler(database, names);
+    this.#reader = new Reader(database, names);
+    this.#state = new StateTable(database, names);
+    this.#outbox = new OutboxTable(database, names);
+    this.#inbox = new InboxTable(database, names);
+  }
+
+  open(): Promise<void> {
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #open(): Promise<void> {
+    const { connections, prepare, listener } = this.#parts;
+    connections.begin();
+    await prepare();
+    listener?.start();
+  }
+
+  async close(): Promise<void> {
+    const { connections, notifier, listener } = this.#parts;
+    this.#opening = undefined;
+    await listener?.stop();
+    await notifier.flush();
+    await connections.end();
+  }
+
+  async insert(tasks: readonly NewTask[], tx?: unknown): Promise<(number | undefined)[]> {
+    if (tasks.length === 0) return [];
+    const session = tx === undefined ? undefined : sessionOf(tx);
+    const ids = await (session
+      ? this.#inserter.insertIn(session, tasks)
+      : this.#inserter.insert(tasks));
+    const wake = new Wake();
+    const nowMs = Date.now();
+    for (const [i, task] of tasks.entries()) if (ids[i] !== undefined) wake.see(task, nowMs);
+    await this.#tell(wake.hint, session);
+    return ids;
+  }
+
+  async change<T>(
+    keys: readonly TaskKey[],
+    move: (task: Task | undefined, nowMs: number, index: number) => Change<T>,
+    tx?: unknown,
+  ): Promise<T[]> {
+    if (keys.length === 0) return [];
+    if (tx !== undefined) {
+      const session = sessionOf(tx);
+      const wake = new Wake();
+      const results = await this.#changer.change(session, keys, move, wake);
+      await this.#tell(wake.hint, session);
+      return results;
+    }
+    const { results, wake } = await this.#parts.database.transaction(async (session) => {
+      const fresh = new Wake();
+      return { results: await this.#changer.change(session, keys, move, fresh), wake: fresh };
+    });
+    await this.#tell(wake.hint);
+    return results;
+  }
+
+  claim(request: ClaimRequest): Promise<Claim> {
+    return this.#claimer.claim(request);
+  }
+
+  async abandon(lease: number): Promise<void> {
+    const lanes = await this.#claimer.abandon(lease);
+    if (lanes.length > 0) this.#parts.notifier.tell({ lanes });
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<Settled[]> {
+    const { results, hint } = await this.#settler.settle(settlements);
+    // Others need not know: this instance is here to deliver it, and if it dies they poll.
+    if (hint) this.#parts.notifier.tellHere(hint);
+    return results;
+  }
+
+  renew(leases: readonly Lease[], leaseMs: number): Promise<Renewed[]> {
+    return this.#settler.renew(leases, leaseMs);
+  }
+
+  get(key: TaskKey): Promise<Task | undefined> {
+    return this.#reader.get(key);
+  }
+
+  list(query: TaskQuery): Promise<Task[]> {
+    return this.#reader.list(query);
+  }
+
+  lanes(page: { after?: string; limit: number }): Promise<LaneAgenda[]> {
+    return this.#reader.lanes(page);
+  }
+
+  readState(prefix: string): Promise<{ nowMs: number; documents: StateDocument[] }> {
+    return this.#state.read(prefix);
+  }
+
+  async writeState(key: string, value: unknown, version: number): Promise<boolean> {
+    const isWritten = await this.#state.write(key, value, version);
+    if (isWritten) this.#parts.notifier.tell({ state: true });
+    return isWritten;
+  }
+
+  prune(request: PruneRequest): Promise<number> {
+    return prune(this.#parts.database, this.#parts.names, request);
+  }
+
+  takeOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]> {
+    return this.#outbox.take(limit, leaseMs);
+  }
+
+  dropOutbox(ids: readonly number[]): Promise<void> {
+    return this.#outbox.drop(ids);
+  }
+
+  watch(listener: (hint: Hint) => void): () => void {
+    return this.#parts.notifier.watch(listener);
+  }
+
+  append(items: readonly (RawItem & { outbox?: NewOutboxMessage })[]): Promise<void> {
+    return this.#inbox.append(items);
+  }
+
+  item(id: number): Promise<InboxItem | undefined> {
+    return this.#inbox.item(id);
+  }
+
+  items(query: ItemQuery): Promise<InboxItem[]> {
+    return this.#inbox.items(query);
+  }
+
+  attempts(taskId: number): Promise<(AttemptRecord & { generation: number; atMs: number })[]> {
+    return this.#inbox.attempts(taskId);
+  }
+
+  /** In a transaction of the caller nothing is due before that commits, so that the news has to come from there. */
+  async #tell(hint: Hint | undefined, session?: ReturnType<typeof sessionOf>): Promise<void> {
+    if (!hint) return;
+    if (session) await this.#parts.notifier.tellIn(session, hint);
+    else this.#parts.notifier.tell(hint);
+  }
+}

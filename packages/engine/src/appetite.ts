@@ -1,0 +1,187 @@
+import type { Courier } from './courier.ts';
+import type { Lane, Lanes } from './lanes.ts';
+import type { Claim, ClaimFrom } from './ports/schedule.ts';
+import type { Settler } from './settler.ts';
+import { Solo } from './solo.ts';
+
+/** One claim takes at most so many. */
+const MAX_CLAIM = 1000;
+const MAX_CLAIM_LANES = 1000;
+/** Tasks are held in advance for at most so long: another instance might be idle. */
+const AHEAD_MS = 1000;
+/** Where a claim found nothing although something is due, it is locked by somebody: no use to ask at once. */
+const BUSY_MS = 20;
+
+export interface AppetiteLimits {
+  leaseMs: number;
+  pollMs: number;
+  /** Tasks leased at once in this instance, and their payloads. */
+  maxHeld: number;
+  maxHeldBytes: number;
+}
+
+/** What to claim next, and when: what is due by lane, and in turn with it what others have lost. Times are monotonic. */
+export class Appetite {
+  readonly #lanes: Lanes;
+  readonly #courier: Courier;
+  readonly #settler: Settler;
+  readonly #solo: Solo;
+  readonly #limits: AppetiteLimits;
+  /** When the next lease may be over that nobody settled: of what runs here alone, and of all else. */
+  readonly #lostAt = { alone: 0, others: 0 };
+  #wasLost = false;
+
+  constructor(
+    lanes: Lanes,
+    courier: Courier,
+    settler: Settler,
+    solo: Solo,
+    limits: AppetiteLimits,
+  ) {
+    this.#lanes = lanes;
+    this.#courier = courier;
+    this.#settler = settler;
+    this.#solo = solo;
+    this.#limits = limits;
+  }
+
+  get maxBytes(): number {
+    return this.#limits.maxHeldBytes - this.#courier.heldBytes;
+  }
+
+  /** What to claim now; undefined: nothing. */
+  wanted(now: number): ClaimFrom | undefined {
+    const { maxHeld } = this.#limits;
+    const room = Math.min(maxHeld - this.#courier.held - this.#settler.unsettled, MAX_CLAIM);
+    if (this.#solo.isAlone || this.#settler.isTroubled || room <= 0 || this.maxBytes <= 0) {
+      return undefined;
+    }
+    const lost = this.#wasLost ? undefined : this.#lost(now);
+    this.#wasLost = lost !== undefined;
+    return lost ?? this.#due(now, room);
+  }
+
+  /** What is heard of while a claim is under way came after it, perhaps: it must not be forgotten. */
+  asked(from: ClaimFrom): void {
+    this.#set(from, Infinity);
+  }
+
+  failed(from: ClaimFrom, now: number): void {
+    this.#set(from, now);
+  }
+
+  answered(from: ClaimFrom, { tasks, nextInMs }: Claim, now: number): void {
+    const got = new Set(tasks.map((task) => task.lane));
+    const at = (inMs: number | undefined, isEmpty: boolean) =>
+      inMs === undefined ? Infinity : now + (inMs === 0 && isEmpty ? BUSY_MS : inMs);
+    if (from.kind === 'due') {
+      for (const [i, { lane: name }] of from.lanes.entries()) {
+        const lane = this.#lanes.get(name);
+        lane.dueAt = Math.min(lane.dueAt, at(nextInMs[i], !got.has(name)));
+      }
+    } else if (from.kind === 'lost') {
+      const which = whichOf(from);
+      const nextAt = Math.min(at(nextInMs[0], got.size === 0), now + this.#limits.pollMs);
+      this.#lostAt[which] = Math.min(this.#lostAt[which], nextAt);
+    }
+  }
+
+  expectLost(at: number): void {
+    this.#lostAt.alone = Math.min(this.#lostAt.alone, at);
+    this.#lostAt.others = Math.min(this.#lostAt.others, at);
+  }
+
+  /** When it will want something that it does not want now, as far as it is known. */
+  nextAt(now: number): number {
+    const { alone, others } = this.#lostAt;
+    let at = Infinity;
+    for (const one of [alone, others, this.#solo.freeAt]) if (one > now && one < at) at = one;
+    for (const lane of this.#lanes.all.values()) {
+      if (lane.dueAt >= at) continue;
+      const from = Math.max(lane.dueAt, this.#servedFrom(lane, now));
+      // What is due already waits for something that wakes us: a slot, a settle, an answer.
+      if (from > now && from < at) at = from;
+    }
+    return at;
+  }
+
+  #due(now: number, room: number): ClaimFrom | undefined {
+    const wanting: { lane: Lane; limit: number }[] = [];
+    for (const lane of this.#lanes.all.values()) {
+      if (wanting.length >= MAX_CLAIM_LANES) break;
+      const limit = lane.dueAt > now ? 0 : this.#roomIn(lane);
+      if (limit > 0) wanting.push({ lane, limit });
+    }
+    if (wanting.length === 0) return undefined;
+    // An equal share for each, and whoever was asked goes to the back: a busy lane never starves another.
+    const share = Math.max(1, Math.floor(room / wanting.length));
+    const lanes = wanting.slice(0, room).map(({ lane, limit }) => {
+      this.#lanes.toBack(lane);
+      return { lane: lane.name, limit: Math.min(limit, share) };
+    });
+    return { kind: 'due', lanes };
+  }
+
+  /** A task that may have killed its worker is claimed alone; others as many as can start. */
+  #lost(now: number): ClaimFrom | undefined {
+    const isFree = this.#solo.isFree(now) || !this.#isBusy(now);
+    const alone = isFree && now >= this.#lostAt.alone;
+    const others = now >= this.#lostAt.others;
+    if (!alone && !others) return undefined;
+    const lanes: Record<'alone' | 'others', string[]> = { alone: [], others: [] };
+    let limit = 0;
+    for (const lane of this.#lanes.all.values()) {
+      const permit = this.#lanes.permit(lane);
+      if (permit.may !== 'serve') continue;
+      const room = permit.limit - heldOf(lane);
+      if (room <= 0) continue;
+      const isSolo = Solo.concerns(lane.name);
+      lanes[isSolo ? 'alone' : 'others'].push(lane.name);
+      if (!isSolo) limit = Math.max(limit, room);
+    }
+    if (others && lanes.others.length > 0) return { kind: 'lost', lanes: lanes.others, limit };
+    if (!alone || lanes.alone.length === 0) return undefined;
+    return { kind: 'lost', lanes: lanes.alone, limit: 1 };
+  }
+
+  /** What a lane may start now, and what it will start soon at its pace. */
+  #roomIn(lane: Lane): number {
+    const permit = this.#lanes.permit(lane);
+    if (permit.may !== 'serve') return 0;
+    const held = heldOf(lane);
+    if (permit.probing || Number.isNaN(lane.meanMs)) return permit.limit - held;
+    const aheadMs = Math.min(AHEAD_MS, this.#limits.leaseMs / 2);
+    const pace = (permit.limit * aheadMs) / Math.max(lane.meanMs, 0.01);
+    const ahead = Math.min(MAX_CLAIM, Math.floor(pace));
+    // Not for every single one that ended: a claim for one costs as much as for many.
+    return lane.queue.length > ahead / 2 ? 0 : permit.limit + ahead - held;
+  }
+
+  #isBusy(now: number): boolean {
+    if (this.#courier.running > 0) return true;
+    for (const lane of this.#lanes.all.values()) {
+      if (lane.queue.length > 0 || lane.dueAt <= now) return true;
+    }
+    return false;
+  }
+
+  #set(from: ClaimFrom, at: number): void {
+    if (from.kind === 'lost') this.#lostAt[whichOf(from)] = at;
+    if (from.kind === 'due') for (const { lane } of from.lanes) this.#lanes.get(lane).dueAt = at;
+  }
+
+  #servedFrom(lane: Lane, now: number): number {
+    const permit = this.#lanes.permit(lane);
+    if (permit.may !== 'wait') return now;
+    if (permit.untilMs === undefined) return Infinity;
+    return now + Math.max(1, permit.untilMs - this.#lanes.nowMs);
+  }
+}
+
+function whichOf({ lanes }: Extract<ClaimFrom, { kind: 'lost' }>): 'alone' | 'others' {
+  return Solo.concerns(lanes[0]!) ? 'alone' : 'others';
+}
+
+function heldOf(lane: Lane): number {
+  return lane.running.size + lane.queue.length + lane.zombies;
+}

@@ -1,0 +1,318 @@
+import { definePolicy } from 'redrive';
+import { seededRandom, virtualClock } from 'redrive/testing';
+import { describe, expect, it } from 'vitest';
+import { memory } from './adapters/memory/index.ts';
+import type { Reading } from './consumer.ts';
+import { createEngine } from './engine.ts';
+import type { EngineOptions } from './engine-options.ts';
+import type { Log } from './host.ts';
+import type { ConsumeLimits, Received } from './ports/broker.ts';
+import { newTask, outboxMessage } from './testing/fixtures.ts';
+import { createTestBroker } from './testing/index.ts';
+
+const nothing = () => undefined;
+const SOURCE = 'retry.scheduled';
+const policy = definePolicy({ maxAttempts: 4, base: '10s', jitter: 'none' });
+
+/** The id of the n-th message. */
+const idOf = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+
+/** A message is { n, count }; anything else cannot be read. */
+function read({ payload, headers }: Received): Reading {
+  const text = Buffer.from(payload).toString();
+  if (text === 'throw') throw new TypeError('the reader has a fault');
+  if (!text.startsWith('{')) {
+    const failure = { class: 'technical', code: 'UNREADABLE' } as const;
+    const item = { reason: 'UNREADABLE', failure, fingerprint: 'f' } as const;
+    const raw = { ...item, messageId: idOf(999), source: SOURCE, payload };
+    return { type: 'unreadable', item: { ...raw, outbox: outboxMessage('unreadable') } };
+  }
+  const { n, count = 0 } = JSON.parse(text) as { n: number; count?: number };
+  const generation = headers['x-redrive-generation'];
+  const task = newTask({
+    messageId: idOf(n),
+    destination: { kind: 'queue', address: 'orders' },
+    attempt: count + 1,
+    payload,
+    failure: { class: 'transient', code: 'CONSUMER_FAILED' },
+  });
+  const own = generation === undefined ? {} : { generation: Number(generation) };
+  return { type: 'arrival', arrival: { type: 'failure', task, policy, ...own } };
+}
+
+function stage(options: Partial<EngineOptions> = {}) {
+  const clock = virtualClock();
+  const store = memory({ clock });
+  const broker = createTestBroker();
+  const said: string[] = [];
+  const say = (_: object, message: string) => void said.push(message);
+  const log: Log = { debug: nothing, info: nothing, warn: say, error: say };
+  const engine = createEngine({
+    store,
+    clock,
+    log,
+    brokers: [broker],
+    random: seededRandom(1),
+    defer: queueMicrotask,
+    poll: '1d',
+    ...options,
+  });
+  engine.consume({ broker, source: SOURCE, read });
+  const put = (message: unknown) =>
+    broker.put(SOURCE, {
+      payload: Buffer.from(typeof message === 'string' ? message : JSON.stringify(message)),
+    });
+  const task = (n: number) => engine.get(idOf(n));
+  const left = () => broker.unacknowledged(SOURCE);
+  return { clock, store, broker, said, engine, put, task, left };
+}
+
+describe('a failure that comes in', () => {
+  it('is stored, acknowledged, and republished when it is due', async () => {
+    const { clock, engine, broker, put, task, left } = stage();
+    await engine.start();
+    put({ n: 1 });
+    await clock.advance(0);
+    expect(left()).toBe(0);
+    expect(await task(1)).toMatchObject({ status: 'pending', attempt: 1, delayMs: 10_000 });
+    await clock.advance(9999);
+    expect(broker.published).toEqual([]);
+    await clock.advance(1);
+    expect(broker.published).toMatchObject([
+      { address: 'orders', headers: { 'x-retry-count': 1, 'x-original-error': 'CONSUMER_FAILED' } },
+    ]);
+    expect(await task(1)).toMatchObject({ status: 'retried' });
+  });
+
+  it('is acknowledged only after it is committed', async () => {
+    const { clock, engine, store, put, task, left } = stage();
+    const { insert } = store;
+    let go = nothing as () => void;
+    const gate = new Promise<void>((resolve) => {
+      go = () => resolve();
+    });
+    store.insert = async (tasks) => {
+      await gate;
+      return insert.call(store, tasks);
+    };
+    await engine.start();
+    put({ n: 1 });
+    await clock.advance(0);
+    expect(left()).toBe(1);
+    go();
+    await clock.advance(0);
+    expect(left()).toBe(0);
+    expect(await task(1)).toBeDefined();
+  });
+
+  it('waits for a store that is away', async () => {
+    const { clock, engine, store, put, task, left, said } = stage();
+    const { insert } = store;
+    let isAway = true;
+    store.insert = (tasks) =>
+      isAway ? Promise.reject(new Error('away')) : insert.call(store, tasks);
+    await engine.start();
+    put({ n: 1 });
+    await clock.advance('1m');
+    expect(left()).toBe(1);
+    expect(said).toContain(`taking in from ${SOURCE} failed, trying again`);
+    isAway = false;
+    await clock.advance('10s');
+    expect(left()).toBe(0);
+    expect(await task(1)).toBeDefined();
+  });
+
+  it('is taken in by the hundred, and what is bad among them stays by itself', async () => {
+    const { clock, engine, store, put, left } = stage();
+    await engine.start();
+    const sizes: number[] = [];
+    const { insert } = store;
+    store.insert = (tasks) => {
+      sizes.push(tasks.length);
+      return insert.call(store, tasks);
+    };
+    for (let n = 0; n < 700; n++) put({ n });
+    put('not to be read');
+    put('throw');
+    for (let n = 700; n < 900; n++) put({ n });
+    await clock.advance(0);
+    expect(left()).toBe(0);
+    expect(await store.list({ status: 'pending', limit: 9999 })).toHaveLength(900);
+    expect(Math.max(...sizes)).toBe(500);
+    expect(await engine.inbox.items({ limit: 9 })).toHaveLength(2);
+  });
+
+  it('that must not be retried goes straight to the inbox', async () => {
+    const { clock, engine, put, task, left } = stage();
+    await engine.start();
+    put({ n: 1, count: 3 });
+    await clock.advance(0);
+    expect(left()).toBe(0);
+    expect(await task(1)).toMatchObject({ status: 'failed', attempt: 4 });
+    expect(await engine.inbox.items({ limit: 9 })).toMatchObject([{ reason: 'EXHAUSTED' }]);
+    // Once more, it is one more occurrence.
+    put({ n: 1, count: 3 });
+    await clock.advance(0);
+    expect(await engine.inbox.items({ limit: 9 })).toMatchObject([{ occurrences: 2 }]);
+  });
+
+  it('counts on for a producer that always says 0, until it is exhausted', async () => {
+    const { clock, engine, broker, put, task } = stage();
+    await engine.start();
+    for (const attempt of [1, 2, 3]) {
+      put({ n: 1 });
+      await clock.advance(0);
+      expect(await task(1)).toMatchObject({ status: 'pending', attempt });
+      await clock.advance('2m');
+      expect(await task(1)).toMatchObject({ status: 'retried' });
+    }
+    put({ n: 1 });
+    await clock.advance(0);
+    expect(await task(1)).toMatchObject({ status: 'failed', attempt: 4 });
+    expect(broker.published.map(({ headers }) => headers['x-retry-count'])).toEqual([1, 2, 3]);
+  });
+
+  it('that is back before its delivery is settled is not lost', async () => {
+    const { clock, engine, broker, put, task } = stage();
+    await engine.start();
+    put({ n: 1 });
+    await clock.advance(0);
+    let failures = 2;
+    broker.answer = async ({ headers }) => {
+      // The consumer has failed with it before the confirm is on its way.
+      if (failures-- > 0) put({ n: 1, count: headers['x-retry-count'] });
+      await Promise.resolve();
+      return { outcome: 'confirmed' };
+    };
+    await clock.advance('10m');
+    expect(broker.published.map(({ headers }) => headers['x-retry-count'])).toEqual([1, 2, 3]);
+    expect(await task(1)).toMatchObject({ status: 'retried', attempt: 3 });
+  });
+
+  it('comes again when its acknowledgement was lost, and changes nothing then', async () => {
+    const { clock, engine, broker, put, task, left, said } = stage();
+    const { consume } = broker;
+    let losses = 0;
+    broker.consume = async (source, limits, receive) => {
+      const consumer = await consume.call(broker, source, limits, receive);
+      const { ack } = consumer;
+      consumer.ack = (messages) =>
+        ++losses === 1 ? Promise.reject(new Error('closed')) : ack.call(consumer, messages);
+      return consumer;
+    };
+    await engine.start();
+    put({ n: 1 });
+    await clock.advance(0);
+    expect(said).toEqual(['not acknowledged: it will come again']);
+    expect(losses).toBe(2);
+    expect(left()).toBe(0);
+    expect(await task(1)).toMatchObject({ status: 'pending', attempt: 1 });
+    expect(await engine.inbox.attempts(1)).toHaveLength(1);
+  });
+
+  it('is left to the broker when it cannot even be given back', async () => {
+    const { clock, engine, broker, put, said } = stage();
+    const closed = () => Promise.reject(new Error('closed'));
+    const { consume } = broker;
+    broker.consume = async (source, limits, receive) => {
+      const consumer = await consume.call(broker, source, limits, receive);
+      return { ...consumer, ack: closed, requeue: closed };
+    };
+    await engine.start();
+    put({ n: 1 });
+    await clock.advance(0);
+    expect(said).toEqual([
+      'not acknowledged: it will come again',
+      'not given back either: the broker will notice by itself',
+    ]);
+  });
+});
+
+describe('a message that cannot be read', () => {
+  it('goes to the inbox with its bytes, and a review message, and is acknowledged', async () => {
+    const { clock, engine, broker, put, left } = stage();
+    await engine.start();
+    put('gibberish');
+    put('gibberish');
+    await clock.advance(0);
+    expect(left()).toBe(0);
+    const items = await engine.inbox.items({ limit: 9 });
+    expect(items).toMatchObject([{ reason: 'UNREADABLE', occurrences: 2 }]);
+    expect(Buffer.from(items[0]!.payload).toString()).toBe('gibberish');
+    const addresses = broker.published.map(({ address }) => address);
+    expect(addresses).toEqual(['manual-review.pending', 'manual-review.pending']);
+  });
+
+  it('by a fault of its reader is neither lost nor read for ever', async () => {
+    const { clock, engine, put, task, left, said } = stage();
+    await engine.start();
+    put('throw');
+    put({ n: 1 });
+    put('throw');
+    await clock.advance(0);
+    expect(left()).toBe(0);
+    expect(await task(1)).toMatchObject({ status: 'pending' });
+    expect(await engine.inbox.items({ limit: 9 })).toMatchObject([
+      {
+        reason: 'UNREADABLE',
+        occurrences: 2,
+        destination: { kind: 'source', address: SOURCE },
+        failure: { class: 'technical', message: 'the reader has a fault' },
+      },
+    ]);
+    expect(said).toContain('a message could not be read: it goes to the inbox');
+  });
+});
+
+describe('an end', () => {
+  it('gives back what is not committed, and takes nothing more', async () => {
+    const { clock, engine, store, put, left } = stage({ grace: '1s' });
+    store.insert = () => Promise.reject(new Error('away'));
+    await engine.start();
+    put({ n: 1 });
+    await clock.advance('1s');
+    put({ n: 2 });
+    const stopped = engine.stop();
+    await clock.advance('5s');
+    await stopped;
+    put({ n: 3 });
+    await clock.advance('1m');
+    expect(left()).toBe(3);
+    expect(await store.list({ limit: 9 })).toEqual([]);
+  });
+
+  it('waits for what is being committed', async () => {
+    const { clock, engine, store, put, left } = stage();
+    const { insert } = store;
+    store.insert = async (tasks) => {
+      await new Promise<void>((resolve) => {
+        clock.setTimer(resolve, 500);
+      });
+      return insert.call(store, tasks);
+    };
+    await engine.start();
+    put({ n: 1 });
+    await clock.advance(0);
+    const stopped = engine.stop();
+    await clock.advance('1s');
+    await stopped;
+    expect(left()).toBe(0);
+    expect(await store.list({ limit: 9 })).toHaveLength(1);
+  });
+});
+
+it('limits what is taken in and not committed: 1000 messages and 64 MiB, or as told', async () => {
+  const seen: ConsumeLimits[] = [];
+  const { engine, broker } = stage();
+  engine.consume({ broker, source: 'other', read, maxMessages: 5, maxBytes: 100 });
+  const { consume } = broker;
+  broker.consume = (source, limits, receive) => {
+    seen.push(limits);
+    return consume.call(broker, source, limits, receive);
+  };
+  await engine.start();
+  expect(seen).toEqual([
+    { maxMessages: 1000, maxBytes: 64 * 1024 * 1024 },
+    { maxMessages: 5, maxBytes: 100 },
+  ]);
+});

@@ -1,0 +1,284 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { virtualClock } from 'redrive/testing';
+import { memory } from './adapters/memory/index.ts';
+import { createEngine } from './engine.ts';
+import { EngineError } from './errors.ts';
+import { createTestEngine } from './testing/index.ts';
+import type { Delivery } from './ports/delivery.ts';
+
+const order = z.object({
+  id: z.number(),
+  lines: z.array(z.object({ sku: z.string() })).optional(),
+});
+
+function checkedEngine() {
+  const delivery: Delivery = {
+    kind: 'http',
+    deliver: () => Promise.resolve({ type: 'done' }),
+    check: (_, context) =>
+      context?.secret === 'unknown'
+        ? [{ path: 'context.secret', code: 'INVALID_TASK', message: 'No such secret.' }]
+        : [],
+  };
+  return createTestEngine<object>({
+    deliveries: [delivery],
+    policies: { patient: { maxAttempts: 20 } },
+    maxPayloadBytes: 1000,
+  })
+    .handle('orders', { schema: order }, () => undefined)
+    .handle('any', (_payload: unknown) => undefined);
+}
+
+/** Every way to be wrong, as untyped callers find them. */
+const bad: [string, object, string, string][] = [
+  ['no destination', { payload: 1 }, 'NO_DESTINATION', 'to'],
+  ['an empty name', { to: '', payload: 1 }, 'NO_DESTINATION', 'to'],
+  ['a URL that is none', { to: 'http://', payload: 1 }, 'NO_DESTINATION', 'to'],
+  ['too large a payload', { to: 'any', payload: 'x'.repeat(1000) }, 'PAYLOAD_TOO_LARGE', 'payload'],
+  ['a payload that is no JSON', { to: 'any', payload: 7n }, 'INVALID_PAYLOAD', 'payload'],
+  ['a policy nobody knows', { to: 'any', policy: 'pateint' }, 'UNKNOWN_POLICY', 'policy'],
+  ['a policy with faults', { to: 'any', policy: { maxAttempts: 0 } }, 'UNKNOWN_POLICY', 'policy'],
+  ['an id that is none', { to: 'any', id: 'order-7' }, 'INVALID_ID', 'id'],
+  ['a key that is none', { to: 'any', dedupeKey: '' }, 'INVALID_TASK', 'dedupeKey'],
+  ['a time that is none', { to: 'any', dueAt: 'tomorrow' }, 'INVALID_TASK', 'dueAt'],
+  ['an expiry that is none', { to: 'any', expiresAt: NaN }, 'INVALID_TASK', 'expiresAt'],
+  ['a context that is none', { to: 'any', context: 'x' }, 'INVALID_TASK', 'context'],
+  [
+    'what its handler does not take',
+    { to: 'orders', payload: { id: 7, lines: [{ sku: 'a' }, { sku: 7 }] } },
+    'INVALID_PAYLOAD',
+    'payload.lines.1.sku',
+  ],
+  [
+    'what its delivery does not take',
+    { to: 'https://example.com/', payload: 1, context: { secret: 'unknown' } },
+    'INVALID_TASK',
+    'context.secret',
+  ],
+  ['nothing at all', null as never, 'NO_DESTINATION', 'to'],
+];
+
+describe('a task that cannot be accepted', () => {
+  it.each(bad)(
+    'for %s is rejected by itself while the rest goes in',
+    async (_, one, code, path) => {
+      const engine = checkedEngine();
+      const good = { to: 'any' as const, payload: 1 };
+      const results = await engine.submitMany([good, one as typeof good, good]);
+      expect(results).toMatchObject([
+        { status: 'accepted' },
+        { status: 'rejected', code, path },
+        { status: 'accepted' },
+      ]);
+      expect(await engine.list({ limit: 10 })).toHaveLength(2);
+    },
+  );
+
+  it.each(bad.filter(([, one]) => one !== null))('for %s is refused', async (_, one, code) => {
+    const engine = checkedEngine();
+    const { to, payload, ...options } = one as { to: 'any'; payload: unknown };
+    const error: unknown = await engine.submit(to, payload, options).catch((e: unknown) => e);
+    const isPolicy = typeof (options as { policy?: unknown }).policy === 'object';
+    expect(error).toMatchObject({ code: isPolicy ? 'INVALID_POLICY' : code });
+    expect(await engine.list({ limit: 10 })).toEqual([]);
+  });
+
+  it('names all that its schema found', async () => {
+    const engine = checkedEngine();
+    const payload = { id: 'x', lines: 7 } as never;
+    await expect(engine.submit('orders', payload)).rejects.toMatchObject({
+      name: 'EngineError',
+      code: 'INVALID_PAYLOAD',
+      faults: [{ path: 'payload.id' }, { path: 'payload.lines' }],
+      message: expect.stringContaining('The payload is not what its handler takes:\n  payload.id'),
+    });
+  });
+
+  it('is rejected by itself also where its schema throws', async () => {
+    const engine = createTestEngine<object>().handle(
+      'odd',
+      {
+        schema: z.string().refine((text) => {
+          if (text === 'throw') throw new RangeError('out of the schema');
+          return true;
+        }),
+      },
+      () => undefined,
+    );
+    expect(
+      await engine.submitMany([
+        { to: 'odd', payload: 'throw' },
+        { to: 'odd', payload: 'fine' },
+      ]),
+    ).toMatchObject([
+      { status: 'rejected', code: 'INVALID_PAYLOAD', path: 'payload' },
+      { status: 'accepted' },
+    ]);
+    await expect(engine.submit('odd', 'throw')).rejects.toMatchObject({ code: 'INVALID_PAYLOAD' });
+  });
+});
+
+describe('submitted work', () => {
+  it('is the same task again by its key, its id, and its destination', async () => {
+    const engine = createTestEngine();
+    const one = await engine.submit('orders', 1, { dedupeKey: 'a' });
+    expect(one.status).toBe('accepted');
+    expect(await engine.submit('orders', 2, { dedupeKey: 'a' })).toEqual({
+      id: one.id,
+      status: 'duplicate',
+    });
+    expect(await engine.submit('orders', 2, { id: one.id.toUpperCase() })).toEqual({
+      id: one.id,
+      status: 'duplicate',
+    });
+    expect(await engine.submit('mails', 2, { id: one.id })).toMatchObject({ status: 'accepted' });
+    expect(
+      await engine.submitMany([
+        { to: 'orders', payload: 3, dedupeKey: 'b' },
+        { to: 'orders', payload: 4, dedupeKey: 'b' },
+      ]),
+    ).toMatchObject([{ status: 'accepted' }, { status: 'duplicate' }]);
+    expect(await engine.list({ limit: 10 })).toHaveLength(3);
+  });
+
+  it('goes in by the thousand, in bounded batches', async () => {
+    const clock = virtualClock();
+    const store = memory({ clock });
+    const sizes: number[] = [];
+    const { insert } = store;
+    store.insert = (tasks) => {
+      sizes.push(tasks.length);
+      return insert.call(store, tasks);
+    };
+    const engine = createEngine({ store, clock });
+    const tasks = Array.from({ length: 2500 }, (_, n) => ({ to: 'a', payload: n }));
+    const results = await engine.submitMany(tasks);
+    expect(results).toHaveLength(2500);
+    expect(sizes).toEqual([1000, 1000, 500]);
+    const large = Array.from({ length: 5 }, () => ({ to: 'a', payload: new Uint8Array(1 << 20) }));
+    sizes.length = 0;
+    await engine.submitMany([...large, ...large]);
+    expect(sizes).toEqual([8, 2]);
+    sizes.length = 0;
+    await Promise.all(tasks.map(({ to, payload }) => engine.submit(to, payload)));
+    expect(sizes).toEqual([1000, 1000, 500]);
+    await engine.stop();
+  });
+
+  it('keeps a policy of its own, and uses it whatever the handler says', async () => {
+    const at: number[] = [];
+    const engine = createTestEngine({
+      policies: { quick: { maxAttempts: 2, base: 5, jitter: 'none' } },
+    });
+    engine.handle('a', { policy: { base: '1h' } }, () => {
+      at.push(engine.clock.now());
+      throw new Error('down');
+    });
+    const { id } = await engine.submit('a', 1, { policy: 'quick' });
+    await engine.advance('1s');
+    expect(at.map((ms) => ms - at[0]!)).toEqual([0, 5]);
+    expect(await engine.get(id)).toMatchObject({ status: 'failed', attempt: 2, maxAttempts: 2 });
+  });
+
+  it('without a handler here waits for one', async () => {
+    const engine = createTestEngine();
+    const { id } = await engine.submit('later', 1);
+    await engine.advance('1h');
+    expect(await engine.get(id)).toMatchObject({ status: 'pending', claims: 0 });
+    expect(await engine.lanes()).toMatchObject([
+      { lane: 'handler:later', state: 'NO_HANDLER', nextInMs: 0 },
+    ]);
+  });
+
+  it('cannot join a transaction that its store does not know', async () => {
+    const engine = createTestEngine();
+    const tx = {};
+    const refused = { code: 'NO_TRANSACTIONS' };
+    await expect(engine.submit('a', 1, { tx })).rejects.toMatchObject(refused);
+    await expect(engine.submitMany([{ to: 'a', payload: 1 }], { tx })).rejects.toMatchObject(
+      refused,
+    );
+  });
+
+  it('joins a transaction of the caller where the store knows them', async () => {
+    const clock = virtualClock();
+    const store = memory({ clock });
+    const seen: unknown[] = [];
+    Object.assign(store, { capabilities: { ...store.capabilities, transactions: true } });
+    const { insert } = store;
+    store.insert = (tasks, tx) => {
+      seen.push(tx);
+      return insert.call(store, tasks);
+    };
+    const engine = createEngine({ store, clock });
+    const tx = { query: () => undefined };
+    expect(await engine.submit('a', 1, { tx })).toMatchObject({ status: 'accepted' });
+    await engine.submitMany([{ to: 'a', payload: 2 }], { tx });
+    await engine.submit('a', 3);
+    expect(seen).toEqual([tx, tx, undefined]);
+    await engine.stop();
+  });
+});
+
+describe('a store that is away', () => {
+  function away(failures: number, onUnavailable?: 'fail' | 'wait') {
+    const clock = virtualClock();
+    const store = memory({ clock });
+    const { insert, open } = store;
+    let left = failures;
+    const fail = () => {
+      left -= 1;
+      if (left >= 0) throw new EngineError('STORE_UNAVAILABLE', 'It does not answer.');
+    };
+    store.open = async () => {
+      fail();
+      return open.call(store);
+    };
+    store.insert = async (tasks) => {
+      fail();
+      return insert.call(store, tasks);
+    };
+    const nothing = () => undefined;
+    const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+    const option = onUnavailable ? { onUnavailable } : {};
+    return { clock, engine: createEngine({ store, clock, log, ...option }) };
+  }
+
+  it('makes a submit fail at once, and a later one may work', async () => {
+    const { engine } = away(2);
+    const failed = { code: 'STORE_UNAVAILABLE' };
+    await expect(engine.submit('a', 1)).rejects.toMatchObject(failed);
+    await expect(engine.submitMany([{ to: 'a', payload: 1 }])).rejects.toMatchObject(failed);
+    expect(await engine.submit('a', 1)).toMatchObject({ status: 'accepted' });
+    expect(await engine.list({ limit: 9 })).toHaveLength(1);
+  });
+
+  it('makes a submit wait, where that is wanted', async () => {
+    const { engine, clock } = away(6, 'wait');
+    const submitted = [engine.submit('a', 1), engine.submitMany([{ to: 'a', payload: 2 }])];
+    await clock.advance('1m');
+    expect(await Promise.all(submitted)).toMatchObject([
+      { status: 'accepted' },
+      [{ status: 'accepted' }],
+    ]);
+    expect(await engine.list({ limit: 9 })).toHaveLength(2);
+  });
+
+  it('does not hide another fault from one who waits', async () => {
+    const clock = virtualClock();
+    const store = memory({ clock, maxTasks: 1 });
+    const engine = createEngine({ store, clock, onUnavailable: 'wait' });
+    await engine.submit('a', 1);
+    await expect(engine.submit('a', 2)).rejects.toMatchObject({ code: 'STORE_FULL' });
+  });
+
+  it('does not keep waiting for an engine that was stopped', async () => {
+    const { engine, clock } = away(Infinity, 'wait');
+    const refused = engine.submit('a', 1).catch((error: unknown) => error);
+    await clock.advance('10s');
+    await engine.stop();
+    expect(await refused).toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await expect(engine.submit('a', 1)).rejects.toMatchObject({ code: 'ENGINE_STOPPED' });
+  });
+});
