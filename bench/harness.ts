@@ -44,7 +44,7 @@ export const usualEffort: Effort = {
   warmUpMs: 400,
   memoryCalls: 1_000_000,
   turns: 5,
-  tasks: 20_000,
+  tasks: 40_000,
   backlog: 1_000_000,
   crowd: 100_000,
   spanMs: 8000,

@@ -1,13 +1,12 @@
-import { nearest } from 'redrive/internal';
 import { type SourceOptions, SourceConsumer } from './consumer.ts';
 import { Courier } from './courier.ts';
 import { Directory } from './directory.ts';
 import { Dispatcher } from './dispatcher.ts';
 import type { EngineStats, HandlerOptions, LaneReport, Rejected } from './engine.ts';
-import { type EngineOptions, engineSettings, hostOf } from './engine-options.ts';
+import { checkNames, type EngineOptions, engineSettings } from './engine-options.ts';
 import { EngineError } from './errors.ts';
 import type { Handler } from './handlers.ts';
-import type { Host } from './host.ts';
+import { type Host, hostOf } from './host.ts';
 import { Intake } from './intake.ts';
 import { type Lane, Lanes } from './lanes.ts';
 import { type Accepted, type Arrival, cancel, expedite } from './moves.ts';
@@ -114,9 +113,8 @@ export class DurableEngine {
     this.#dispatcher = new Dispatcher({ ...shared, courier, settings: limits, serves });
     this.#intake = new Intake(store, host, () => this.#seed, nowMs);
     const { handlers } = directory;
-    this.#submitter = new Submitter({
-      ...{ host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs },
-    });
+    const checks = { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs };
+    this.#submitter = new Submitter(checks);
     const pruning = { retention, leaseMs, everyMs: pollMs };
     this.#pruner = new Pruner(store, host, lanes, courier, pruning);
     this.#options = { ...options, onUnavailable: settings.onUnavailable };
@@ -156,7 +154,7 @@ export class DurableEngine {
   }
 
   async submitMany(
-    tasks: readonly Submission<string>[],
+    tasks: readonly Submission[],
     { tx }: { tx?: unknown } = {},
   ): Promise<(Submitted | Rejected)[]> {
     await this.#ready(tx);
@@ -379,27 +377,6 @@ export class DurableEngine {
       throw new EngineError('INVALID_TASK', message);
     }
     return task && { id: task.id };
-  }
-}
-
-/** Every option that there is: a slip in a name must not be ignored in silence. */
-const optionNames =
-  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention grace audit review on log clock random instance defer'.split(
-    ' ',
-  );
-
-function checkNames(options: EngineOptions): void {
-  for (const name of Object.keys(options)) {
-    if (optionNames.includes(name)) continue;
-    const near = nearest(name, optionNames);
-    const hint = near ? ` Did you mean '${near}'?` : '';
-    throw new EngineError('INVALID_ENGINE', `There is no option '${name}'.${hint}`);
-  }
-  if (typeof (options.store as Store | undefined)?.claim !== 'function') {
-    throw new EngineError(
-      'INVALID_ENGINE',
-      "An engine needs a store: sqlite('tasks.db'), postgres({ url }), or memory().",
-    );
   }
 }
 

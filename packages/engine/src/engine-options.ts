@@ -7,9 +7,10 @@ import {
   type Policy,
   type Random,
 } from 'redrive';
-import { defaultOf, type Fields, readFields, systemClock, type Values } from 'redrive/internal';
+import { defaultOf, type Fields, nearest, readFields, type Values } from 'redrive/internal';
+import { EngineError } from './errors.ts';
 import type { EngineEvent } from './events.ts';
-import type { Host, Log } from './host.ts';
+import type { Log } from './host.ts';
 import type { LaneSettings } from './lanes.ts';
 import { defaultPolicy, durablePolicy } from './policies.ts';
 import type { AuditSink } from './ports/audit.ts';
@@ -147,30 +148,6 @@ export function laneSettings(options: LaneOptions, leaseMs: number): LaneSetting
   return { concurrency, timeoutMs: timeout, failures, breaker };
 }
 
-export function hostOf({ clock, random, defer, log }: EngineOptions): Host {
-  return {
-    clock: clock ?? systemClock,
-    random: random ?? Math.random,
-    defer: defer ?? ((callback) => void setImmediate(callback)),
-    log: log ?? quietLog,
-  };
-}
-
-/** Says only what somebody should look at. */
-const quietLog: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: (fields, message) => console.warn(sentence(fields, message)),
-  error: (fields, message) => console.error(sentence(fields, message)),
-};
-
-/** One line: an outage would fill the screen with stacks. */
-function sentence({ err, ...fields }: { err?: unknown }, message: string): string {
-  const why = err === undefined ? '' : `: ${err instanceof Error ? err.message : String(err)}`;
-  const rest = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : '';
-  return `redrive: ${message}${why}${rest}`;
-}
-
 function checked(data: object, fields: Fields, message: string): Values {
   const faults: Fault[] = [];
   const values = readFields(data, fields, Object.keys(fields), '', faults);
@@ -184,4 +161,25 @@ function pick(options: object, fields: Fields): Values {
   return Object.fromEntries(
     Object.keys(fields).flatMap((name) => (all[name] === undefined ? [] : [[name, all[name]]])),
   );
+}
+
+/** Every option that there is: a slip in a name must not be ignored in silence. */
+const optionNames =
+  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention grace audit review on log clock random instance defer'.split(
+    ' ',
+  );
+
+export function checkNames(options: EngineOptions): void {
+  for (const name of Object.keys(options)) {
+    if (optionNames.includes(name)) continue;
+    const near = nearest(name, optionNames);
+    const hint = near ? ` Did you mean '${near}'?` : '';
+    throw new EngineError('INVALID_ENGINE', `There is no option '${name}'.${hint}`);
+  }
+  if (typeof (options.store as Store | undefined)?.claim !== 'function') {
+    throw new EngineError(
+      'INVALID_ENGINE',
+      "An engine needs a store: sqlite('tasks.db'), postgres({ url }), or memory().",
+    );
+  }
 }

@@ -33,7 +33,10 @@ export async function persist<T>(
 /** Waits, or less when `until` aborts. */
 export function pause(host: Host, ms: number, until: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    if (until.aborted) return resolve();
+    if (until.aborted) {
+      resolve();
+      return;
+    }
     const end = () => {
       host.clock.clearTimer(timer);
       until.removeEventListener('abort', end);

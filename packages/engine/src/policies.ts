@@ -5,6 +5,11 @@ import type { Log } from './host.ts';
 import type { Schedule } from './ports/schedule.ts';
 import type { Task } from './task.ts';
 
+/** Its fields alone, to define another one by. */
+function fieldsOf(policy: DefinedPolicy): Policy {
+  return Object.fromEntries(Object.entries(policy)) as Policy;
+}
+
 const PREFIX = 'policy:';
 const MAX_CACHED = 10_000;
 
@@ -16,7 +21,7 @@ export function durablePolicy(policy: Policy): DefinedPolicy {
 
 /** What a task retries by when nobody says otherwise: the scheduler's backoff, and an error nobody knows is worth a retry. */
 export const defaultPolicy: DefinedPolicy = definePolicy({
-  ...presets.scheduler,
+  ...fieldsOf(presets.scheduler),
   retryOn: ['transient', 'unknown'],
 });
 
@@ -115,7 +120,7 @@ export class Policies {
     const key = `${policy.fingerprint} ${maxAttempts}`;
     let variant = this.#variants.get(key);
     if (!variant) {
-      variant = definePolicy({ ...policy, maxAttempts: Math.max(1, maxAttempts) });
+      variant = definePolicy({ ...fieldsOf(policy), maxAttempts: Math.max(1, maxAttempts) });
       if (this.#variants.size >= MAX_CACHED) this.#variants.clear();
       this.#variants.set(key, variant);
     }

@@ -30,7 +30,7 @@ export class Submitter {
     this.#parts = parts;
   }
 
-  async prepare(submission: Submission<string>): Promise<Arrival> {
+  async prepare(submission: Submission): Promise<Arrival> {
     const { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs } = this.#parts;
     const { to, payload, policy: wanted } = Object(submission) as Submission;
     const destination = destinationOf(to);
@@ -52,7 +52,7 @@ export class Submitter {
 
   /** Stores them in batches. One that has faults is rejected by itself. */
   async many(
-    submissions: readonly Submission<string>[],
+    submissions: readonly Submission[],
     store: (arrivals: readonly Arrival[]) => Promise<readonly Accepted[]>,
   ): Promise<(Submitted | Rejected)[]> {
     const results: (Submitted | Rejected)[] = [];

@@ -2,7 +2,7 @@ import { queueNameOf } from '../../address.ts';
 import { EngineError, isEngineError, type TaskFault } from '../../errors.ts';
 import type { NewTask } from '../../task.ts';
 import { type Column, Params, rowsOf } from './batch.ts';
-import { columnsOfNew } from './columns.ts';
+import { columnsOfNew, isUuid } from './columns.ts';
 import type { Database, Session } from './database.ts';
 import { isDataFault, isLockTimeout } from './faults.ts';
 import { recordColumns, writeRecords } from './inbox-text.ts';
@@ -18,6 +18,17 @@ interface Placed {
   key: string;
 }
 
+interface Outcome {
+  ids: (number | undefined)[];
+  /** Tasks that will never be taken. */
+  faults: TaskFault[];
+  /** Why tasks could not be stored now. */
+  locked: unknown[];
+}
+
+/** When a batch had to wait too long, its parts look for who it was, without waiting as long each. */
+const PART_LOCK_TIMEOUT_MS = 100;
+
 /** Stores what is new: each task's id, or undefined where its identity is known. */
 export class Inserter {
   readonly #database: Database;
@@ -29,9 +40,11 @@ export class Inserter {
   }
 
   async insert(tasks: readonly NewTask[]): Promise<(number | undefined)[]> {
-    const ids: (number | undefined)[] = Array.from({ length: tasks.length });
-    const faults: TaskFault[] = [];
-    await this.#insertParts(placedOf(tasks), ids, faults);
+    const outcome: Outcome = { ids: Array.from({ length: tasks.length }), faults: [], locked: [] };
+    await this.#insertParts(placedOf(tasks), outcome, this.#database.limits.lockTimeoutMs);
+    const { ids, faults, locked } = outcome;
+    // First of all: it is not stored, and must be tried again.
+    if (locked.length > 0) throw locked[0];
     if (faults.length === 0) return ids;
     throw new EngineError(
       'INVALID_TASK',
@@ -43,30 +56,32 @@ export class Inserter {
   /** In a transaction of the caller, which a fault would end anyway. */
   insertIn(session: Session, tasks: readonly NewTask[]): Promise<(number | undefined)[]> {
     const ids: (number | undefined)[] = Array.from({ length: tasks.length });
-    return this.#insertOnce(session, placedOf(tasks), ids, false).then(() => ids);
+    return this.#insertOnce(session, placedOf(tasks), ids, '').then(() => ids);
   }
 
   /** A task that the server does not take, or that somebody is just storing, must not keep the others out. */
   async #insertParts(
     placed: readonly Placed[],
-    ids: (number | undefined)[],
-    faults: TaskFault[],
+    outcome: Outcome,
+    lockTimeoutMs: number,
   ): Promise<void> {
     try {
-      await this.#insertOnce(this.#database, placed, ids, true);
+      // For this statement alone, without a setting of the session: it is worked out before the first row is stored.
+      const patience = `WHERE (SELECT set_config('lock_timeout', '${lockTimeoutMs}', true)) IS NOT NULL`;
+      await this.#insertOnce(this.#database, placed, outcome.ids, patience);
     } catch (error) {
+      const isLocked = isEngineError(error) && isLockTimeout(error.cause);
       const isBadTask = isDataFault(error) || (isEngineError(error) && error.code === 'INVALID_ID');
-      const isOneLocked = placed.length > 1 && isEngineError(error) && isLockTimeout(error.cause);
-      if (!isBadTask && !isOneLocked) throw error;
-      if (placed.length === 1) {
-        const code = isEngineError(error) ? error.code : 'INVALID_TASK';
-        const message = error instanceof Error ? error.message : String(error);
-        faults.push({ path: `${placed[0]!.index}`, code, message });
-        return;
+      if (!isLocked && !isBadTask) throw error;
+      const [first] = placed;
+      if (placed.length === 1 && isLocked) outcome.locked.push(error);
+      else if (placed.length === 1) outcome.faults.push(faultOf(first!, error));
+      else {
+        const middle = placed.length >> 1;
+        const partTimeoutMs = Math.min(lockTimeoutMs, PART_LOCK_TIMEOUT_MS);
+        await this.#insertParts(placed.slice(0, middle), outcome, partTimeoutMs);
+        await this.#insertParts(placed.slice(middle), outcome, partTimeoutMs);
       }
-      const middle = placed.length >> 1;
-      await this.#insertParts(placed.slice(0, middle), ids, faults);
-      await this.#insertParts(placed.slice(middle), ids, faults);
     }
   }
 
@@ -74,14 +89,10 @@ export class Inserter {
     session: Session,
     placed: readonly Placed[],
     ids: (number | undefined)[],
-    isOurs: boolean,
+    patience: string,
   ): Promise<void> {
     if (placed.length === 0) return;
     const params = new Params();
-    // For this statement alone, without a setting of the session: it is worked out before the first row is stored.
-    const patience = isOurs
-      ? `WHERE (SELECT set_config('lock_timeout', '${this.#database.limits.lockTimeoutMs}', true)) IS NOT NULL`
-      : '';
     const tasks = placed.map(({ task }) => task);
     const text = insertText(this.#names, tasks, params, patience);
     const [row] = await session.query(text, params.values);
@@ -107,6 +118,12 @@ export class Inserter {
       ]),
     );
   }
+}
+
+function faultOf({ task, index }: Placed, error: unknown): TaskFault {
+  const message = error instanceof Error ? error.message : String(error);
+  const code = isUuid(task.messageId) ? 'INVALID_TASK' : 'INVALID_ID';
+  return { path: `${index}`, code, message };
 }
 
 /** One statement that stores a batch and the executions that it comes with, and answers the new ids as an array. */

@@ -40,10 +40,12 @@ export async function suffer<T>(
     await world.sleep(isSlow ? world.between(50, TIMEOUT_MS) : world.between(0, 3), being);
     if (world.chance(weather.crash)) {
       being.die();
-      await new Promise(() => undefined);
+      await new Promise(nothing);
     }
   }
 }
+
+function nothing(): void {}
 
 function away(): EngineError {
   return new EngineError('STORE_UNAVAILABLE', 'made up: the store did not answer');

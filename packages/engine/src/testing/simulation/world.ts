@@ -46,7 +46,9 @@ export class World {
 
   /** Resolves after that time; for one who died meanwhile, never. */
   sleep(inMs: number, being: Being): Promise<void> {
-    return new Promise((resolve) => this.at(inMs, being, resolve));
+    return new Promise((resolve) => {
+      this.at(inMs, being, resolve);
+    });
   }
 
   /** Lets the next thing happen, and all that follows from it at once. False: nothing is left. */
@@ -93,5 +95,7 @@ function insert(events: WorldEvent[], event: WorldEvent): void {
 
 /** Promises that can settle do so before a turn of the host's loop is over. */
 function settled(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 }
