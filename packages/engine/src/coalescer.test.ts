@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { Coalescer, type CoalescerLimits } from './coalescer.ts';
+import { Coalescer } from './coalescer.ts';
+
+type Limits = ConstructorParameters<typeof Coalescer<string, string>>[1];
 
 /** Work that ends when it is told to, and calls that are made when a turn is over. */
-function stage(limits: Partial<CoalescerLimits<string>> = {}) {
+function stage(limits: Partial<Limits> = {}) {
   const batches: { items: readonly string[]; end: (results?: string[] | Error) => void }[] = [];
   const deferred: (() => void)[] = [];
   const coalescer = new Coalescer<string, string>(

@@ -64,7 +64,7 @@ export class Coalescer<T, R> {
   }
 }
 
-export interface CoalescerLimits<T> {
+interface CoalescerLimits<T> {
   maxItems: number;
   maxBytes: number;
   bytesOf: (item: T) => number;

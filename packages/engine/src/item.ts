@@ -9,7 +9,7 @@ export function itemOf(reason: Reason, failure: Failure, lane: string): NewItem 
 }
 
 /** Failures of one cause have one fingerprint: class, code, lane, and the message without what varies in it. */
-export function fingerprintOf(failure: Failure, lane: string): string {
+function fingerprintOf(failure: Failure, lane: string): string {
   return hash64(
     [failure.class, failure.code ?? '', normalise(failure.message ?? ''), lane].join('\n'),
   );

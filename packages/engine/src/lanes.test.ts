@@ -3,9 +3,9 @@ import { seededRandom, virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
 import { memory } from './adapters/memory/index.ts';
 import { createEngine } from './engine.ts';
-import { type EngineOptions, hostOf, laneSettings } from './engine-options.ts';
+import { type EngineOptions, laneSettings } from './engine-options.ts';
 import type { EngineEvent } from './events.ts';
-import type { Log } from './host.ts';
+import { hostOf, type Log } from './host.ts';
 import { Lanes } from './lanes.ts';
 import { createTestBroker } from './testing/index.ts';
 
@@ -390,7 +390,7 @@ describe('a pause', () => {
 
 describe('the lanes of an instance', () => {
   function lanesOf(store = memory({ clock: virtualClock() })) {
-    const host = hostOf({ store, clock: virtualClock() });
+    const host = hostOf({ clock: virtualClock() });
     return new Lanes(store, host, 'me', () => laneSettings({}, 30_000), nothing);
   }
 
@@ -411,7 +411,7 @@ describe('the lanes of an instance', () => {
     const store = memory({ clock: storeClock });
     const lanes = new Lanes(
       store,
-      hostOf({ store, clock }),
+      hostOf({ clock }),
       'me',
       () => laneSettings({}, 30_000),
       nothing,

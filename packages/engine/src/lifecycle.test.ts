@@ -310,4 +310,39 @@ describe('stop', () => {
     await clock.advance('1m');
     expect(await store.get({ id: 1 })).toMatchObject({ status: 'done' });
   });
+
+  it('says so when something could not even be given back: its lease will end', async () => {
+    const said: string[] = [];
+    const say = (_: object, message: string) => void said.push(message);
+    const log: Log = { ...silent, error: say };
+    const { clock, engine, store } = stage({ grace: '1s', log });
+    engine.handle('a', { concurrency: 1 }, async (n: number) => {
+      if (n > 1) await new Promise(nothing);
+    });
+    await engine.submitMany([1, 2, 3].map((payload) => ({ to: 'a', payload })));
+    await engine.start();
+    await clock.advance(0);
+    expect(engine.stats()).toMatchObject({ running: 1, held: 2 });
+    store.settle = () => Promise.reject(new Error('away'));
+    const stopped = engine.stop();
+    await clock.advance('1m');
+    await stopped;
+    expect(said).toEqual(['not given back: its lease will end']);
+  });
+
+  it('says so when something could not be put into the inbox: its lease will end', async () => {
+    const said: string[] = [];
+    const say = (_: object, message: string) => void said.push(message);
+    const { clock, engine, store } = stage({ grace: '1s', log: { ...silent, error: say } });
+    engine.handle('a', nothing);
+    await engine.submit('a', 1, { expiresAt: clock.now() });
+    store.settle = () => Promise.reject(new Error('away'));
+    await engine.start();
+    await clock.advance('1s');
+    const stopped = engine.stop();
+    await clock.advance('1m');
+    await stopped;
+    expect(said).toEqual(['not settled: its lease will end']);
+    expect(await store.get({ id: 1 })).toMatchObject({ status: 'pending', claims: 1 });
+  });
 });

@@ -218,6 +218,7 @@ describe('accept: a failure of a task in delivery', () => {
       arrived: true,
       dueAtMs: NOW + HOUR,
       delayMs: HOUR,
+      firstAtMs: NOW,
     });
     expect(change.record).toEqual({ attempt: 2, failure: newer, durationMs: 0 });
   });
@@ -283,6 +284,7 @@ describe('accept: a failure of a task that a broker took over, or that worked', 
         dueAtMs: NOW + HOUR,
         visibleAtMs: NOW + HOUR,
         delayMs: HOUR,
+        firstAtMs: NOW,
       },
       record: { attempt: 2, failure: newer, durationMs: 0 },
     });

@@ -65,6 +65,7 @@ describe('a destination', () => {
     ['x'.repeat(256)],
     ['ü'.repeat(128)],
     ['http://'],
+    ['ftp://example.com/'],
     ['https://user:secret@example.com/'],
     ['https://user@example.com/'],
     [`https://example.com/${'x'.repeat(2048)}`],

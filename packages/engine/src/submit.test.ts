@@ -12,6 +12,9 @@ const order = z.object({
   lines: z.array(z.object({ sku: z.string() })).optional(),
 });
 
+const nothing = () => undefined;
+const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+
 function checkedEngine() {
   const delivery: Delivery = {
     kind: 'http',
@@ -151,7 +154,7 @@ describe('submitted work', () => {
       sizes.push(tasks.length);
       return insert.call(store, tasks);
     };
-    const engine = createEngine({ store, clock });
+    const engine = createEngine({ store, clock, log: silent });
     const tasks = Array.from({ length: 2500 }, (_, n) => ({ to: 'a', payload: n }));
     const results = await engine.submitMany(tasks);
     expect(results).toHaveLength(2500);
@@ -211,7 +214,7 @@ describe('submitted work', () => {
       seen.push(tx);
       return insert.call(store, tasks);
     };
-    const engine = createEngine({ store, clock });
+    const engine = createEngine({ store, clock, log: silent });
     const tx = { query: () => undefined };
     expect(await engine.submit('a', 1, { tx })).toMatchObject({ status: 'accepted' });
     await engine.submitMany([{ to: 'a', payload: 2 }], { tx });
@@ -239,10 +242,8 @@ describe('a store that is away', () => {
       fail();
       return insert.call(store, tasks);
     };
-    const nothing = () => undefined;
-    const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
     const option = onUnavailable ? { onUnavailable } : {};
-    return { clock, engine: createEngine({ store, clock, log, ...option }) };
+    return { clock, engine: createEngine({ store, clock, log: silent, ...option }) };
   }
 
   it('makes a submit fail at once, and a later one may work', async () => {
@@ -268,7 +269,7 @@ describe('a store that is away', () => {
   it('does not hide another fault from one who waits', async () => {
     const clock = virtualClock();
     const store = memory({ clock, maxTasks: 1 });
-    const engine = createEngine({ store, clock, onUnavailable: 'wait' });
+    const engine = createEngine({ store, clock, log: silent, onUnavailable: 'wait' });
     await engine.submit('a', 1);
     await expect(engine.submit('a', 2)).rejects.toMatchObject({ code: 'STORE_FULL' });
   });

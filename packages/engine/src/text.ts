@@ -5,7 +5,7 @@ const MAX_WORD = 200;
 const MAX_NAMES = 10;
 
 /** A text without what no database takes: NUL, and half of a surrogate pair. */
-export function cleanText(text: string): string {
+function cleanText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\uFFFD');
 }
 

@@ -5,7 +5,7 @@ import type { EngineEvent } from '../events.ts';
 /** What an engine does takes a few turns of the host's loop: after so many without a change nothing more will come. */
 const STILL_TURNS = 10;
 /** More executions than this in one go is a loop, not a test. */
-const MAX_EVENTS = 1_000_000;
+const MAX_EVENTS = 30_000;
 
 /** Knows when an engine has nothing more to do at this moment of virtual time. */
 export class Stillness {

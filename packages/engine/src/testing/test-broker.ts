@@ -1,6 +1,6 @@
+import { type MemoryBroker, memoryBroker } from '../adapters/memory/index.ts';
 import type {
   Broker,
-  BrokerCapabilities,
   ConsumeLimits,
   Consumer,
   Publication,
@@ -15,24 +15,27 @@ export interface TestBroker extends Broker {
   /** What becomes of a message; all are confirmed unless this is replaced. */
   answer: (message: Publication) => Published | Promise<Published>;
   /** Puts a message into a source, for whoever consumes it. */
-  put(source: string, message: Partial<Omit<Received, 'tag' | 'redelivered'>>): void;
+  put(source: string, message: Partial<Omit<Publication, 'address'>>): void;
   /** Messages of a source that nobody has acknowledged. */
   unacknowledged(source: string): number;
 }
 
 export function createTestBroker(kind = 'queue'): TestBroker {
-  return new InProcessBroker(kind);
+  return new RecordingBroker(kind);
 }
 
-class InProcessBroker implements TestBroker {
+class RecordingBroker implements TestBroker {
   readonly kind: string;
-  readonly capabilities: BrokerCapabilities = { returnsUnroutable: true, confirms: true };
+  readonly capabilities;
   readonly published: Publication[] = [];
-  readonly #sources = new Map<string, Source>();
+  /** What is to be consumed lies here; what is published only in `published`. */
+  readonly #sources: MemoryBroker;
   answer: (message: Publication) => Published | Promise<Published> = () => confirmed;
 
   constructor(kind: string) {
     this.kind = kind;
+    this.#sources = memoryBroker({ kind, createQueues: true });
+    this.capabilities = this.#sources.capabilities;
   }
 
   async open(): Promise<void> {}
@@ -47,91 +50,26 @@ class InProcessBroker implements TestBroker {
     return outcomes;
   }
 
-  async consume(
+  consume(
     source: string,
     limits: ConsumeLimits,
     receive: (message: Received) => void,
   ): Promise<Consumer> {
-    return this.#source(source).consume(limits, receive);
+    return this.#sources.consume(source, limits, receive);
   }
 
-  put(source: string, message: Partial<Omit<Received, 'tag' | 'redelivered'>>): void {
-    this.#source(source).put(message);
+  /** At once, also before anybody has opened it: others publish there as they like. */
+  put(source: string, message: Partial<Omit<Publication, 'address'>>): void {
+    const publication = { payload: new Uint8Array(), headers: {}, ...message, address: source };
+    void this.#sources.open();
+    void this.#sources.publish([publication], PUT_MS);
   }
 
   unacknowledged(source: string): number {
-    return this.#source(source).size;
-  }
-
-  #source(name: string): Source {
-    let source = this.#sources.get(name);
-    if (!source) this.#sources.set(name, (source = new Source()));
-    return source;
+    return this.#sources.depth(source);
   }
 }
 
+/** It takes none. */
+const PUT_MS = 1000;
 const confirmed: Published = { outcome: 'confirmed' };
-
-interface Subscription {
-  limits: ConsumeLimits;
-  receive: (message: Received) => void;
-  /** Handed over and not acknowledged. */
-  held: Set<Received>;
-}
-
-class Source {
-  readonly #waiting: Received[] = [];
-  readonly #subscriptions = new Set<Subscription>();
-  #lastTag = 0;
-
-  get size(): number {
-    let size = this.#waiting.length;
-    for (const { held } of this.#subscriptions) size += held.size;
-    return size;
-  }
-
-  put(message: Partial<Omit<Received, 'tag' | 'redelivered'>>): void {
-    this.#lastTag += 1;
-    const defaults = { payload: new Uint8Array(), headers: {} };
-    this.#waiting.push({ ...defaults, ...message, tag: this.#lastTag, redelivered: false });
-    this.#handOut();
-  }
-
-  consume(limits: ConsumeLimits, receive: (message: Received) => void): Consumer {
-    const subscription: Subscription = { limits, receive, held: new Set() };
-    this.#subscriptions.add(subscription);
-    // Not before its consumer has been returned.
-    queueMicrotask(() => this.#handOut());
-    const back = (messages: Iterable<Received>) => {
-      for (const message of [...messages].toReversed()) {
-        if (subscription.held.delete(message))
-          this.#waiting.unshift({ ...message, redelivered: true });
-      }
-      queueMicrotask(() => this.#handOut());
-    };
-    return {
-      ack: async (messages) => {
-        for (const message of messages) subscription.held.delete(message);
-        this.#handOut();
-      },
-      requeue: async (messages) => back(messages),
-      stop: async () => {
-        this.#subscriptions.delete(subscription);
-        back(subscription.held);
-      },
-    };
-  }
-
-  #handOut(): void {
-    for (const { limits, receive, held } of this.#subscriptions) {
-      while (this.#waiting.length > 0 && held.size < limits.maxMessages) {
-        const bytes = [...held].reduce((sum, { payload }) => sum + payload.length, 0);
-        const message = this.#waiting[0]!;
-        if (held.size > 0 && bytes + message.payload.length > limits.maxBytes) break;
-        this.#waiting.shift();
-        held.add(message);
-        receive(message);
-      }
-    }
-  }
-}

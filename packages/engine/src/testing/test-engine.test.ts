@@ -75,6 +75,15 @@ describe('time', () => {
     expect(seen).toEqual(['first 1', 'second 2', 'first 3', 'second 4', 'first 5', 'second 6']);
   });
 
+  it('is not wasted on work that submits itself without end', async () => {
+    const engine = createTestEngine<{ endless: number }>();
+    engine.handle('endless', async (n: number) => {
+      await engine.submit('endless', n + 1);
+    });
+    await engine.submit('endless', 1);
+    await expect(engine.drain()).rejects.toThrow('is something submitting itself?');
+  });
+
   it('waits for a handler that takes real time', async () => {
     let isDone = false;
     const engine = createTestEngine().handle('slow', async () => {

@@ -6,6 +6,7 @@ import { createEngine, type Elsewhere, type Engine, type HandlerOptions } from '
 import type { EngineOptions } from '../engine-options.ts';
 import type { EngineEvent } from '../events.ts';
 import type { Handler } from '../handlers.ts';
+import { hostOf, type Log } from '../host.ts';
 import type { Inbox, InboxItem } from '../ports/inbox.ts';
 import type { InputOf, OutputOf, StandardSchema } from '../standard-schema.ts';
 import type { Submission, SubmitOptions } from '../submission.ts';
@@ -95,6 +96,9 @@ const POLL = '10m';
 const MAX_STEPS = 1_000_000;
 const MAX_ITEMS = 10_000;
 
+/** Most tests have no handlers for what they submit, and make failures on purpose. */
+const quietLog: Log = { ...hostOf({}).log, warn: () => undefined };
+
 class MemoryEngine {
   readonly clock: Clock;
   readonly inbox: TestInbox<Record<string, unknown>>;
@@ -110,6 +114,7 @@ class MemoryEngine {
     this.#engine = createEngine({
       poll: POLL,
       random: seededRandom(1),
+      log: quietLog,
       ...options,
       store: memory({ clock }),
       clock,
@@ -151,20 +156,20 @@ class MemoryEngine {
   async advance(duration: Duration): Promise<void> {
     const endAt = this.#time.monotonic() + msOf(duration);
     await this.#engine.start();
-    await this.#stillness.reached();
+    await this.#still();
     for (let step = 0; ; step++) {
       const leftMs = endAt - this.#time.monotonic();
       const nextInMs = Math.min(leftMs, this.#time.nextInMs);
       if (step > MAX_STEPS) throw new Error(`${MAX_STEPS} timers fired without an end.`);
       await this.#time.move(nextInMs);
-      await this.#stillness.reached();
+      await this.#still();
       if (nextInMs === leftMs && this.#time.nextInMs > 0) return;
     }
   }
 
   async drain(): Promise<void> {
     await this.#engine.start();
-    const running = await this.#stillness.reached();
+    const running = await this.#still();
     if (running.length === 0) return;
     throw new Error(
       `Still running: ${running.join(', ')}. If that waits for time to pass, use advance(); if it is only slow, raise the option patience.`,
@@ -180,9 +185,20 @@ class MemoryEngine {
     const stopped = this.#engine.stop();
     stopped.then(end, end);
     for (;;) {
-      await this.#stillness.reached();
+      await this.#still();
       if (isOver || this.#time.nextInMs === Infinity) return stopped;
       await this.#time.move(this.#time.nextInMs);
+    }
+  }
+
+  /** What still runs when nothing more happens at this moment. */
+  async #still(): Promise<string[]> {
+    try {
+      return await this.#stillness.reached();
+    } catch (error) {
+      // It would go on for ever behind the back of the test.
+      void this.#engine.stop();
+      throw error;
     }
   }
 

@@ -15,6 +15,8 @@ export interface Column {
   name: string;
   type: ElementType;
   values: readonly (Element | null | undefined)[];
+  /** Sent row by row even where it is the same throughout: the planner would start from a constant, at any price. */
+  isKey?: boolean;
 }
 
 /**
@@ -24,9 +26,9 @@ export interface Column {
 export function rowsOf(columns: readonly Column[], params: Params): string {
   const arrays: { name: string; sql: string }[] = [];
   const selected: string[] = [];
-  for (const { name, type, values } of columns) {
+  for (const { name, type, values, isKey } of columns) {
     const first = values[0];
-    if (values.length > 1 && (arrays.length === 0 || !isUniform(values))) {
+    if (values.length > 1 && (arrays.length === 0 || isKey || !isUniform(values))) {
       const sql = `${params.add(encodeArray(type, values))}::${type}[]`;
       arrays.push({ name, sql });
       selected.push(`a.${name}`);

@@ -6,7 +6,7 @@ import type { NewTask, Task } from '../../task.ts';
 import { encodeArray } from './arrays.ts';
 import { type Column, Params, rowsOf } from './batch.ts';
 import { columnsOfChange, identityColumns, isUuid } from './columns.ts';
-import type { Session } from './database.ts';
+import { Restart, type Session } from './database.ts';
 import { openItems, outboxColumns, recordColumns, sendAll, writeRecords } from './inbox-text.ts';
 import type { Inserter } from './insert.ts';
 import type { Names } from './names.ts';
@@ -23,10 +23,10 @@ interface Made<T> {
   change: Change<T>;
 }
 
-/** A row that appears meanwhile makes a key wait for the next round; more than this would be somebody's mistake. */
-const MAX_ROUNDS = 1000;
+/** Equal keys take a round each, and so does a row that appears meanwhile. */
+const MAX_ROUNDS = 10_000;
 
-/** Reads tasks under a lock, moves them and writes them, in a transaction of somebody else. */
+/** Reads tasks under a lock, moves them and writes them, within a transaction. */
 export class Changer {
   readonly #names: Names;
   readonly #inserter: Inserter;
@@ -41,6 +41,7 @@ export class Changer {
     keys: readonly TaskKey[],
     move: Move<T>,
     wake: Wake,
+    transaction: 'ours' | 'the caller’s',
   ): Promise<T[]> {
     const results: T[] = [];
     let open = keys.map((key, index) => ({ key, index }));
@@ -67,6 +68,8 @@ export class Changer {
         seen.add(name);
       }
       const written = await this.#write(session, made);
+      // Rows are locked before any is stored, by everybody: whoever locked one now could wait for who waits for us.
+      if (written.size < made.length && transaction === 'ours') throw new Restart();
       for (const { index, change } of made) {
         if (written.has(index)) results[index] = change.result;
         else later.push({ key: keys[index]!, index });

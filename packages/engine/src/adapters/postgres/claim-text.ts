@@ -63,19 +63,24 @@ export function peekText(names: Names, { from, lease }: ClaimRequest, params: Pa
 
 /** As if nothing had been leased under the token. What somebody else has locked is left to the end of its lease. */
 export function abandonText({ queue }: Names): string {
-  return `UPDATE ${queue} SET lease = NULL,
+  return `WITH mine AS MATERIALIZED (
+      SELECT id FROM ${queue} WHERE ${claimed} AND lease = $1
+      UNION SELECT id FROM ${queue} WHERE ${arrived} AND lease = $1 ORDER BY id
+    ),
+    held AS MATERIALIZED (
+      SELECT mine.id FROM mine CROSS JOIN LATERAL (
+        SELECT FROM ${queue} AS q
+        WHERE q.id = mine.id AND q.lease = $1 AND q.status = 'pending' FOR UPDATE SKIP LOCKED
+      ) AS q
+    )
+    UPDATE ${queue} AS q SET lease = NULL,
       visible_at = CASE WHEN cancelling THEN visible_at ELSE next_retry_at END,
       claims = CASE WHEN cancelling THEN 0 ELSE greatest(claims - 1, 0) END,
       status = CASE WHEN cancelling THEN 'cancelled' ELSE status END,
       finished_at = CASE WHEN cancelling THEN ${NOW} END,
       verdict = CASE WHEN cancelling THEN NULL ELSE verdict END,
       cancelling = false
-    WHERE id IN (
-      SELECT id FROM ${queue} WHERE id IN (
-        SELECT id FROM ${queue} WHERE ${claimed} AND lease = $1
-        UNION ALL SELECT id FROM ${queue} WHERE ${arrived} AND lease = $1
-      ) AND status = 'pending' AND lease = $1 ORDER BY id FOR UPDATE SKIP LOCKED
-    ) RETURNING lane`;
+    FROM held WHERE q.id = ANY (ARRAY[held.id]) RETURNING lane`;
 }
 
 /** What may be leased, locked: the number of its lane, its id, when it is visible and how large it is. */

@@ -36,6 +36,12 @@ export interface DatabaseLimits {
   lockTimeoutMs: number;
 }
 
+/** Thrown by the work of a transaction to have it rolled back and run again at once: it has met what came meanwhile. */
+export class Restart extends Error {
+  override readonly name = 'Restart';
+}
+
+const MAX_RESTARTS = 100;
 const MAX_TRIES = 5;
 /** The server's own limit strikes first where it has one, and leaves the connection usable. */
 const GRACE_MS = 1000;
@@ -72,7 +78,15 @@ export class Database implements Session {
 
   /** All or nothing. `work` is run again when the server gave it up for the sake of others. */
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    return this.#persist(() => this.#transact(work), false);
+    return this.#persist(async () => {
+      for (let restarts = 0; ; restarts++) {
+        try {
+          return await this.#transact(work);
+        } catch (error) {
+          if (!(error instanceof Restart) || restarts === MAX_RESTARTS) throw error;
+        }
+      }
+    }, false);
   }
 
   async #persist<T>(work: () => Promise<T>, mayRepeat: boolean): Promise<T> {
@@ -109,7 +123,8 @@ export class Database implements Session {
       await this.#ask(client, 'COMMIT');
       return result;
     } catch (error) {
-      isBroken = isConnectionFault(error) || !(await this.#rollBack(client));
+      const isOurs = error instanceof Restart;
+      isBroken = (!isOurs && isConnectionFault(error)) || !(await this.#rollBack(client));
       throw error;
     } finally {
       client.release(isBroken);

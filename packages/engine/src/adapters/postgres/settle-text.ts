@@ -6,6 +6,14 @@ import { failureColumns } from './rows.ts';
 import { later, msOf, NOW } from './times.ts';
 
 /**
+ * What to do about a row that somebody else has locked. `wait`: for a moment, in the order of ids, as everybody does;
+ * then the statement fails. `pass over`: leave it out. That costs a lock more for every row.
+ */
+export type OnLocked = 'wait' | 'pass over';
+
+const LOCK_TIMEOUT_MS = 50;
+
+/**
  * A statement that does to a batch what `settle` of the moves does to one, its ids sorted and each there once. It answers
  * the numbers of what was settled, negative where something that had arrived won; the lanes in which something waits
  * again; and in how many ms the first of it is visible.
@@ -18,6 +26,7 @@ export function settleText(
   batch: readonly Settlement[],
   /** In what order they were given: items and messages are written in that order. */
   places: readonly number[],
+  locked: OnLocked,
   params: Params,
 ): string {
   const isFinal = batch.every(({ to }) => to !== 'pending' && to !== 'failed');
@@ -47,11 +56,13 @@ export function settleText(
     ...(failed.length > 0 ? ['u.place, u.reason, u.fingerprint, u.item_failure'] : []),
     ...(hasOutbox ? ['u.outbox_kind, u.outbox_address, u.outbox_payload, u.outbox_headers'] : []),
   ];
+  const [rows, held] =
+    locked === 'pass over' ? [heldRows(names, source), 'true'] : [`held AS (${source})`, isHeld];
   const parts = [
-    heldRows(names, source),
+    rows,
     `settled AS (
       UPDATE ${names.queue} AS q SET ${isFinal ? finalValues : anyValues}
-      FROM held AS u WHERE q.id = ANY (ARRAY[u.id]) RETURNING ${returned.join(', ')}
+      FROM held AS u WHERE q.id = ANY (ARRAY[u.id]) AND ${held} RETURNING ${returned.join(', ')}
     )`,
   ];
   if (hasRecords) parts.push(`record AS (${writeRecords(names, 'settled')})`);
@@ -79,12 +90,13 @@ export function renewText(
 }
 
 /**
- * `held`: what of the batch is still held, locked one by one in the batch's order. What somebody else has locked is
- * passed over, so that no batch waits for a stranger's transaction, nor for another batch.
- *
  * An array of one, here and wherever a batch meets the table: a plain `=` could be planned as a hash join over the
- * whole table, which before the first ANALYZE it is.
+ * whole table, and before the first ANALYZE it is. The setting is for this statement alone.
  */
+const isHeld = `q.lease = ANY (ARRAY[u.lease]) AND q.status = 'pending'
+  AND (SELECT set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true)) IS NOT NULL`;
+
+/** `held`: what of the batch is still held and not locked by somebody else, locked one by one in the batch's order. */
 function heldRows(names: Names, source: string): string {
   return `held AS MATERIALIZED (
     SELECT u.* FROM (${source}) AS u CROSS JOIN LATERAL (
@@ -137,7 +149,7 @@ const anyValues = `
 function leaseColumns(leases: readonly Lease[]): Column[] {
   return [
     { name: 'id', type: 'int8', values: leases.map(({ id }) => id) },
-    { name: 'lease', type: 'int8', values: leases.map(({ lease }) => lease) },
+    { name: 'lease', type: 'int8', values: leases.map(({ lease }) => lease), isKey: true },
   ];
 }
 

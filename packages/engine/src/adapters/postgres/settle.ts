@@ -1,10 +1,12 @@
+import { isEngineError } from '../../errors.ts';
 import type { Hint, Lease, Renewed, Settled, Settlement } from '../../ports/schedule.ts';
 import { encodeArray } from './arrays.ts';
 import { Params } from './batch.ts';
 import type { Database } from './database.ts';
+import { isLockTimeout } from './faults.ts';
 import type { Names } from './names.ts';
-import { isTrue, numberOf } from './rows.ts';
-import { renewText, settleText } from './settle-text.ts';
+import { isTrue, numberOf, type Row } from './rows.ts';
+import { type OnLocked, renewText, settleText } from './settle-text.ts';
 
 /** Ends and prolongs leases, a batch in one statement. */
 export class Settler {
@@ -21,14 +23,7 @@ export class Settler {
     const results = settlements.map((): Settled => 'lost');
     let hint: Hint | undefined;
     for (const part of partsOf(settlements)) {
-      const params = new Params();
-      const batch = part.map(({ one }) => one);
-      const places = part.map(({ index }) => index);
-      const [row] = await this.#database.query(
-        settleText(this.#names, batch, places, params),
-        params.values,
-      );
-      const [numbers, lanes, waitMs] = row!;
+      const [numbers, lanes, waitMs] = await this.#settlePart(part);
       for (const n of JSON.parse((numbers as string | null) ?? '[]') as number[]) {
         results[part[Math.abs(n) - 1]!.index] = n > 0 ? 'settled' : 'rearmed';
       }
@@ -41,6 +36,23 @@ export class Settler {
     }
     await this.#markBusy(settlements, results);
     return { results, ...(hint ? { hint } : {}) };
+  }
+
+  async #settlePart(part: readonly Placed<Settlement>[]): Promise<Row> {
+    const batch = part.map(({ one }) => one);
+    const places = part.map(({ index }) => index);
+    const settle = async (locked: OnLocked) => {
+      const params = new Params();
+      const text = settleText(this.#names, batch, places, locked, params);
+      const [row] = await this.#database.query(text, params.values);
+      return row!;
+    };
+    try {
+      return await settle('wait');
+    } catch (error) {
+      if (!isEngineError(error) || !isLockTimeout(error.cause)) throw error;
+      return settle('pass over');
+    }
   }
 
   async renew(leases: readonly Lease[], leaseMs: number): Promise<Renewed[]> {
@@ -85,12 +97,17 @@ export class Settler {
   }
 }
 
+interface Placed<T> {
+  one: T;
+  index: number;
+}
+
 /**
  * Sorted by id, so that rows are locked in one order everywhere. No id twice in one part: a second settlement of a
  * task has to see what the first one did.
  */
-function partsOf<T extends Lease>(leases: readonly T[]): { one: T; index: number }[][] {
-  const parts: { one: T; index: number }[][] = [];
+function partsOf<T extends Lease>(leases: readonly T[]): Placed<T>[][] {
+  const parts: Placed<T>[][] = [];
   let rest = leases.map((one, index) => ({ one, index }));
   rest.sort((a, b) => a.one.id - b.one.id || a.index - b.index);
   while (rest.length > 0) {

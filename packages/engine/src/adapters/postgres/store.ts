@@ -128,13 +128,14 @@ export class PostgresStore implements Store {
     if (tx !== undefined) {
       const session = sessionOf(tx);
       const wake = new Wake();
-      const results = await this.#changer.change(session, keys, move, wake);
+      const results = await this.#changer.change(session, keys, move, wake, 'the caller’s');
       await this.#tell(wake.hint, session);
       return results;
     }
     const { results, wake } = await this.#parts.database.transaction(async (session) => {
       const fresh = new Wake();
-      return { results: await this.#changer.change(session, keys, move, fresh), wake: fresh };
+      const moved = await this.#changer.change(session, keys, move, fresh, 'ours');
+      return { results: moved, wake: fresh };
     });
     await this.#tell(wake.hint);
     return results;

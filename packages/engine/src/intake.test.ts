@@ -1,0 +1,119 @@
+import { definePolicy } from 'redrive';
+import { seededRandom, virtualClock } from 'redrive/testing';
+import { describe, expect, it } from 'vitest';
+import { memory } from './adapters/memory/index.ts';
+import { hostOf } from './host.ts';
+import { Intake } from './intake.ts';
+import type { Arrival } from './moves.ts';
+import { arrivalOf, newTask, outboxMessage, put } from './testing/fixtures.ts';
+
+function stage() {
+  const clock = virtualClock();
+  const store = memory({ clock });
+  const calls: string[] = [];
+  const { insert, change } = store;
+  store.insert = (tasks, tx) => {
+    calls.push(`insert ${tasks.length}`);
+    return insert.call(store, tasks, tx);
+  };
+  store.change = (keys, move, tx) => {
+    calls.push(`change ${keys.length}`);
+    return change.call(store, keys, move, tx) as never;
+  };
+  const host = hostOf({ clock, random: seededRandom(1), defer: queueMicrotask });
+  const intake = new Intake(
+    store,
+    host,
+    () => 0,
+    () => clock.now(),
+  );
+  return { clock, store, calls, intake };
+}
+
+const submitted = (task = newTask()): Arrival => ({ type: 'submit', task, policy: definePolicy() });
+
+describe('a batch', () => {
+  it('of new work is one insert', async () => {
+    const { intake, calls } = stage();
+    expect(await intake.store([submitted(), arrivalOf(newTask())])).toEqual([
+      'accepted',
+      'accepted',
+    ]);
+    expect(calls).toEqual(['insert 2']);
+  });
+
+  it('of submitted work that is known asks no more than that', async () => {
+    const { intake, calls, store } = stage();
+    const task = newTask();
+    await put(store, task);
+    calls.length = 0;
+    expect(await intake.store([submitted(task), submitted()])).toEqual(['duplicate', 'accepted']);
+    expect(calls).toEqual(['insert 2']);
+  });
+
+  it('has one answer for each, in order, whatever became of it', async () => {
+    const { intake, calls, store } = stage();
+    const waiting = await put(store);
+    const retried = await put(store);
+    const failed = await put(store);
+    await store.change([retried, failed], (task, _, i) => ({
+      result: undefined,
+      task: { ...task!, status: i === 0 ? 'retried' : 'failed' },
+    }));
+    calls.length = 0;
+    const exhausted = arrivalOf(newTask());
+    exhausted.task.attempt = 10;
+    const results = await intake.store([
+      submitted(),
+      arrivalOf(waiting),
+      exhausted,
+      arrivalOf(retried),
+      submitted(newTask({ messageId: retried.messageId })),
+      arrivalOf(failed),
+      arrivalOf(newTask()),
+    ]);
+    expect(results).toEqual([
+      'accepted',
+      'duplicate',
+      'failed',
+      'accepted',
+      'duplicate',
+      'duplicate',
+      'accepted',
+    ]);
+    expect(calls).toEqual(['insert 6', 'change 4']);
+  });
+
+  it('takes the same failure twice as one and its repetition', async () => {
+    const { intake, store } = stage();
+    const arrival = arrivalOf(newTask());
+    expect(await intake.store([arrival, arrival])).toEqual(['accepted', 'duplicate']);
+    expect(await store.list({ limit: 9 })).toMatchObject([{ attempt: 1 }]);
+  });
+
+  it('that goes straight to the inbox is one commit with its item and its message', async () => {
+    const { intake, calls, store } = stage();
+    const review = () => outboxMessage('review');
+    const arrival = arrivalOf(newTask(), { verdict: 'TOO_FAR', review });
+    expect(await intake.store([arrival])).toEqual(['failed']);
+    expect(calls).toEqual(['change 1']);
+    expect(await store.items({ limit: 9 })).toMatchObject([{ reason: 'TOO_FAR' }]);
+    expect(await store.takeOutbox(9, 0)).toHaveLength(1);
+  });
+});
+
+describe('single calls', () => {
+  it('made together are one commit', async () => {
+    const { intake, calls } = stage();
+    const results = await Promise.all([1, 2, 3].map(() => intake.add(submitted())));
+    expect(results).toEqual(['accepted', 'accepted', 'accepted']);
+    expect(calls).toEqual(['insert 3']);
+  });
+
+  it('all fail with the commit that they share', async () => {
+    const { intake, store } = stage();
+    store.insert = () => Promise.reject(new Error('away'));
+    const results = await Promise.allSettled([intake.add(submitted()), intake.add(submitted())]);
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  });
+});
