@@ -2,7 +2,7 @@ import type { Courier } from './courier.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import type { Claim, ClaimFrom } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
-import { Solo } from './solo.ts';
+import { GROUP, Solo } from './solo.ts';
 
 /** One claim takes at most so many. */
 const MAX_CLAIM = 1000;
@@ -52,7 +52,7 @@ export class Appetite {
   /** What to claim now; undefined: nothing. */
   wanted(now: number): ClaimFrom | undefined {
     const { maxHeld } = this.#limits;
-    const room = Math.min(maxHeld - this.#courier.held - this.#settler.unsettled, MAX_CLAIM);
+    const room = Math.min(maxHeld - this.#courier.held, MAX_CLAIM);
     if (this.#solo.isAlone || this.#settler.isTroubled || room <= 0 || this.maxBytes <= 0) {
       return undefined;
     }
@@ -122,7 +122,7 @@ export class Appetite {
     return { kind: 'due', lanes };
   }
 
-  /** A task that may have killed its worker is claimed alone; others as many as can start. */
+  /** Tasks that may have killed their worker are claimed a few at a time; others as many as can start. */
   #lost(now: number): ClaimFrom | undefined {
     const isFree = this.#solo.isFree(now) || !this.#isBusy(now);
     const alone = isFree && now >= this.#lostAt.alone;
@@ -141,7 +141,7 @@ export class Appetite {
     }
     if (others && lanes.others.length > 0) return { kind: 'lost', lanes: lanes.others, limit };
     if (!alone || lanes.alone.length === 0) return undefined;
-    return { kind: 'lost', lanes: lanes.alone, limit: 1 };
+    return { kind: 'lost', lanes: lanes.alone, limit: GROUP };
   }
 
   /** What a lane may start now, and what it will start soon at its pace. */

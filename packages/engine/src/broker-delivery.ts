@@ -8,10 +8,12 @@ import type { Task } from './task.ts';
 const MAX_BATCH = 500;
 const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 const MAX_UNDERWAY = 4;
+const PUBLISH_SHARE = 0.8;
 
 /** Hands tasks over to a broker, in batches, each confirmed by itself. */
 export class BrokerDelivery implements Delivery {
   readonly kind: string;
+  readonly handsOver = true;
   readonly #nowMs: () => number;
   readonly #together: Coalescer<Publication, Published>;
   readonly #alone: Coalescer<Publication, Published>;
@@ -19,7 +21,9 @@ export class BrokerDelivery implements Delivery {
   constructor(broker: Broker, host: Host, timeoutMs: number) {
     this.kind = broker.kind;
     this.#nowMs = () => host.clock.now();
-    const publish = (batch: readonly Publication[]) => broker.publish(batch, timeoutMs);
+    // Before the time limit of the delivery is over: an answer, even that there is none, is better.
+    const publishMs = Math.ceil(timeoutMs * PUBLISH_SHARE);
+    const publish = (batch: readonly Publication[]) => broker.publish(batch, publishMs);
     const limits = {
       maxItems: MAX_BATCH,
       maxBytes: MAX_BATCH_BYTES,

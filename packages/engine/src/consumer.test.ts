@@ -1,5 +1,6 @@
 import { definePolicy } from 'redrive';
 import { seededRandom, virtualClock } from 'redrive/testing';
+import { EngineError } from './errors.ts';
 import { describe, expect, it } from 'vitest';
 import { memory } from './adapters/memory/index.ts';
 import type { Reading } from './consumer.ts';
@@ -109,8 +110,7 @@ describe('a failure that comes in', () => {
     const { clock, engine, store, put, task, left, said } = stage();
     const { insert } = store;
     let isAway = true;
-    store.insert = (tasks) =>
-      isAway ? Promise.reject(new Error('away')) : insert.call(store, tasks);
+    store.insert = (tasks) => (isAway ? Promise.reject(away()) : insert.call(store, tasks));
     await engine.start();
     put({ n: 1 });
     await clock.advance('1m');
@@ -267,7 +267,7 @@ describe('a message that cannot be read', () => {
 describe('an end', () => {
   it('gives back what is not committed, and takes nothing more', async () => {
     const { clock, engine, store, put, left } = stage({ grace: '1s' });
-    store.insert = () => Promise.reject(new Error('away'));
+    store.insert = () => Promise.reject(away());
     await engine.start();
     put({ n: 1 });
     await clock.advance('1s');
@@ -316,3 +316,7 @@ it('limits what is taken in and not committed: 1000 messages and 64 MiB, or as t
     { maxMessages: 5, maxBytes: 100 },
   ]);
 });
+
+function away(): EngineError {
+  return new EngineError('STORE_UNAVAILABLE', 'away');
+}

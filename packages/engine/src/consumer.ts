@@ -10,10 +10,12 @@ import type { NewOutboxMessage } from './ports/schedule.ts';
 import { cleanFailure } from './text.ts';
 import { uuidOf } from './uuid.ts';
 
+type Unreadable = RawItem & { outbox?: NewOutboxMessage };
+
 /** What a message turned out to be. */
 export type Reading =
   | { type: 'arrival'; arrival: Arrival }
-  | { type: 'unreadable'; item: RawItem & { outbox?: NewOutboxMessage } };
+  | { type: 'unreadable'; item: Unreadable };
 
 export interface SourceOptions {
   broker: Broker;
@@ -92,8 +94,8 @@ export class SourceConsumer {
     const { signal } = this.#ending;
     const trying = { host: this.#host, what: `taking in from ${source}`, until: signal };
     try {
-      let results: Accepted[] = [];
-      if (arrivals.length > 0) results = await persist(() => this.#intake.store(arrivals), trying);
+      let results: readonly Accepted[] = [];
+      if (arrivals.length > 0) results = await this.#store(messages, readings, items);
       if (items.length > 0) await persist(() => this.#inbox.append(items), trying);
       if (items.length > 0 || results.includes('failed')) this.#inboxed();
       await this.#consumer?.ack(messages);
@@ -102,6 +104,26 @@ export class SourceConsumer {
       this.#host.log.warn({ err: error, source }, 'not acknowledged: it will come again');
       await this.#requeue(messages);
     }
+  }
+
+  /** An arrival that no store takes goes to the inbox as it came: it must not be met for ever. */
+  async #store(
+    messages: readonly Received[],
+    readings: readonly Reading[],
+    items: Unreadable[],
+  ): Promise<readonly Accepted[]> {
+    const { source } = this.#options;
+    const of = readings.flatMap((one, i) => (one.type === 'arrival' ? [{ i, ...one }] : []));
+    const answers = await persist(() => this.#intake.storeAll(of.map(({ arrival }) => arrival)), {
+      host: this.#host,
+      what: `taking in from ${source}`,
+      until: this.#ending.signal,
+    });
+    return answers.map((answer, n) => {
+      if (typeof answer === 'string') return answer;
+      items.push(this.#unreadable(messages[of[n]!.i]!, answer.error));
+      return 'failed';
+    });
   }
 
   /** A fault of the reader's own must not lose the message, nor the others, nor be met for ever. */
@@ -114,13 +136,17 @@ export class SourceConsumer {
         { err: error, source },
         'a message could not be read: it goes to the inbox',
       );
-      const { payload } = message;
-      const { message: text } = cleanFailure(classify(error));
-      const failure: Failure = { class: 'technical', code: 'UNREADABLE', message: text ?? '' };
-      const messageId = uuidOf(source, Buffer.from(payload).toString('latin1'));
-      const item = itemOf('UNREADABLE', failure, `source:${source}`);
-      return { type: 'unreadable', item: { ...item, messageId, source, payload } };
+      return { type: 'unreadable', item: this.#unreadable(message, error) };
     }
+  }
+
+  #unreadable({ payload }: Received, error: unknown): Unreadable {
+    const { source } = this.#options;
+    const { message: text } = cleanFailure(classify(error));
+    const failure: Failure = { class: 'technical', code: 'UNREADABLE', message: text ?? '' };
+    const messageId = uuidOf(source, Buffer.from(payload).toString('latin1'));
+    const item = itemOf('UNREADABLE', failure, `source:${source}`);
+    return { ...item, messageId, source, payload };
   }
 
   async #requeue(messages: readonly Received[]): Promise<void> {

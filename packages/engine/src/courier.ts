@@ -2,12 +2,11 @@ import { classify, type Failure } from 'redrive';
 import type { Host } from './host.ts';
 import { type Circumstances, judge, type Judgement, refuse } from './judge.ts';
 import type { Entry, Lanes } from './lanes.ts';
-import type { Policies } from './policies.ts';
 import type { Delivery, Outcome, Run } from './ports/delivery.ts';
 import type { Lease, Renewed, Schedule, Settlement } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
 import type { Reason, Task } from './task.ts';
-import { cleanFailure } from './text.ts';
+import { cleanFailure, cleanText } from './text.ts';
 
 export interface CourierSettings {
   leaseMs: number;
@@ -30,6 +29,8 @@ const MAX_RENEWALS = 1000;
 export class Courier {
   /** Told when a task is out of this instance's hands. */
   onEnd: (entry: Entry) => void = () => undefined;
+  /** Told when there is room for more. */
+  onRoom: () => void = () => undefined;
   running = 0;
   heldBytes = 0;
   readonly #entries = new Set<Entry>();
@@ -37,7 +38,6 @@ export class Courier {
   readonly #host: Host;
   readonly #lanes: Lanes;
   readonly #settler: Settler;
-  readonly #policies: Policies;
   readonly #deliveryOf: (kind: string) => Delivery | undefined;
   readonly #events: CourierEvents;
   readonly #settings: CourierSettings;
@@ -55,7 +55,6 @@ export class Courier {
     host: Host;
     lanes: Lanes;
     settler: Settler;
-    policies: Policies;
     deliveryOf: (kind: string) => Delivery | undefined;
     events: CourierEvents;
     settings: CourierSettings;
@@ -65,7 +64,6 @@ export class Courier {
     this.#host = parts.host;
     this.#lanes = parts.lanes;
     this.#settler = parts.settler;
-    this.#policies = parts.policies;
     this.#deliveryOf = parts.deliveryOf;
     this.#events = parts.events;
     this.#settings = parts.settings;
@@ -103,13 +101,14 @@ export class Courier {
   async refuse(task: Task, reason: Reason | 'CANCELLED'): Promise<void> {
     this.#refusing += 1;
     try {
-      const result = await this.#settler.settle(refuse(task, reason, this.#circumstances()));
+      const result = await this.#settler.settle(this.#refusal(task, reason));
       if (result === 'settled') this.#events.refused(task, reason);
     } catch (error) {
       this.#host.log.error({ err: error, id: task.messageId }, 'not settled: its lease will end');
     }
     this.#refusing -= 1;
     this.#becameQuiet();
+    this.onRoom();
   }
 
   /** Ends a lease without a delivery. */
@@ -179,14 +178,32 @@ export class Courier {
       // It ended because we told it to: that is no failure of its own.
       return { settlement: interrupted(task), lane: 'neutral' };
     }
-    return judge(task, kept(outcome), {
-      ...this.#circumstances(),
-      policy: this.#policies.of(task),
+    const { review, ...circumstances } = this.#circumstances();
+    const by: Circumstances = {
+      ...circumstances,
+      policy: entry.policy,
       nowMs: this.#lanes.nowMs,
       durationMs: Math.round(durationMs),
       laneOpen: lane.state.breaker.state === 'open',
       probing,
-    });
+    };
+    try {
+      return judge(task, kept(outcome), review ? { ...by, review } : by);
+    } catch (error) {
+      // What somebody handed in is not what it should be: an outcome, or the review of an item.
+      this.#host.log.error({ err: error, id: task.messageId }, 'an outcome could not be judged');
+      return judge(task, plain(error), by);
+    }
+  }
+
+  /** Also where the review of the item cannot be made: the item is what counts. */
+  #refusal(task: Task, reason: Reason | 'CANCELLED'): Settlement {
+    try {
+      return refuse(task, reason, this.#circumstances());
+    } catch (error) {
+      this.#host.log.error({ err: error, id: task.messageId }, 'the review of an item failed');
+      return refuse(task, reason, {});
+    }
   }
 
   async #settle(entry: Entry, judgement: Judgement): Promise<void> {
@@ -222,7 +239,8 @@ export class Courier {
     }
     // On stop its lease stays with it until it ends. Otherwise nothing keeps a slot past its time.
     if (cause !== 'timeout' || before === 'stop') return;
-    this.#finish(entry, { type: 'failed', failure: timedOut });
+    const isHandedOver = this.#deliveryOf(entry.task.destination.kind)?.handsOver === true;
+    this.#finish(entry, { type: isHandedOver ? 'refused' : 'failed', failure: timedOut });
     this.#mourn(entry);
   }
 
@@ -356,8 +374,16 @@ const timedOut: Failure = Object.freeze({
   message: 'The delivery took longer than its time limit.',
 });
 
+/** A fault of whoever delivers, not of the destination. */
+function plain(error: unknown): Outcome {
+  return { type: 'failed', failure: cleanFailure(classify(error)) };
+}
+
 function kept(outcome: Outcome): Outcome {
-  return 'failure' in outcome ? { ...outcome, failure: cleanFailure(outcome.failure) } : outcome;
+  if (!('failure' in outcome)) return outcome;
+  const failure = cleanFailure(outcome.failure);
+  if (!('answer' in outcome) || outcome.answer === undefined) return { ...outcome, failure };
+  return { ...outcome, failure, answer: cleanText(outcome.answer) };
 }
 
 function leaseOf({ task }: Entry): Lease {

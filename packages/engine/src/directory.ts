@@ -1,4 +1,4 @@
-import type { DefinedPolicy } from 'redrive';
+import type { DefinedPolicy, Policy } from 'redrive';
 import { BrokerDelivery } from './broker-delivery.ts';
 import {
   type EngineOptions,
@@ -22,7 +22,8 @@ export class Directory {
   readonly #brokers: readonly Broker[];
   readonly #ofAll: LaneOptions;
   readonly #ofLane: Map<string, LaneOptions>;
-  readonly #policies = new Map<string, DefinedPolicy>();
+  /** By what was given, so that a lane whose options change has the new one. */
+  readonly #policies = new WeakMap<Policy, DefinedPolicy>();
   readonly #settings: EngineSettings;
 
   constructor(options: EngineOptions, settings: EngineSettings, host: Host) {
@@ -79,12 +80,10 @@ export class Directory {
   }
 
   policyOf(lane: string): DefinedPolicy {
-    const known = this.#policies.get(lane);
-    if (known) return known;
     const own = this.#ofLane.get(lane)?.policy ?? this.#ofAll.policy;
     if (!own) return this.#settings.policy;
-    const policy = durablePolicy(own);
-    this.#policies.set(lane, policy);
+    let policy = this.#policies.get(own);
+    if (!policy) this.#policies.set(own, (policy = durablePolicy(own)));
     return policy;
   }
 

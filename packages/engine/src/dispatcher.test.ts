@@ -474,7 +474,7 @@ describe('a task whose worker was lost', () => {
   it('leaves others that wait as much time as it took before the next one of its kind', async () => {
     const { clock, engine, store } = stage();
     const at: number[] = [];
-    for (const n of [1, 2, 3]) await putLost(store, taskFor('a', n), 1);
+    for (const n of [1, 2, 3]) await putLost(store, taskFor('a', n), 2);
     engine.handle('a', async () => {
       at.push(clock.monotonic());
       await sleep(clock, 3000);
@@ -493,7 +493,7 @@ describe('a task whose worker was lost', () => {
   it('need not wait for the next where nobody else has anything to do', async () => {
     const { clock, engine, store } = stage();
     const at: number[] = [];
-    for (const n of [1, 2, 3]) await putLost(store, taskFor('a', n), 1);
+    for (const n of [1, 2, 3]) await putLost(store, taskFor('a', n), 2);
     engine.handle('a', async () => {
       at.push(clock.monotonic());
       await sleep(clock, 3000);
@@ -501,6 +501,42 @@ describe('a task whose worker was lost', () => {
     await engine.start();
     await clock.advance('1m');
     expect(at).toEqual([0, 3000, 6000]);
+  });
+
+  it('runs apart in a small group the second time, since an ordinary crash leaves many', async () => {
+    const { clock, engine, store } = stage();
+    const at: number[] = [];
+    for (let n = 1; n <= 12; n++) await putLost(store, taskFor('a', n), 1);
+    let others = 0;
+    engine.handle('a', { concurrency: 20 }, async () => {
+      at.push(clock.monotonic());
+      await sleep(clock, 3000);
+    });
+    engine.handle('b', () => void (others += 1));
+    await engine.submitMany([{ to: 'b', payload: 1 }]);
+    await engine.start();
+    await clock.advance('1s');
+    expect(at).toEqual(Array.from({ length: 10 }, () => 0));
+    expect(others).toBe(0);
+    await clock.advance('1m');
+    expect(at).toHaveLength(12);
+    expect(others).toBe(1);
+  });
+
+  it('does not hold up the others for ever, when something else runs for long', async () => {
+    const { clock, engine, store } = stage({ lease: '30s' });
+    let others = 0;
+    engine.handle('long', { timeout: '2h' }, () => sleep(clock, 3_600_000));
+    engine.handle('a', () => undefined);
+    engine.handle('b', () => void (others += 1));
+    await engine.start();
+    await engine.submit('long', 1);
+    await clock.advance('1s');
+    await putLost(store, taskFor('a', 1), 1);
+    await clock.advance('15s');
+    await engine.submit('b', 1);
+    await clock.advance('1m');
+    expect(others).toBe(1);
   });
 
   it('goes to the inbox after three', async () => {

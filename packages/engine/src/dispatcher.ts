@@ -68,6 +68,7 @@ export class Dispatcher {
       this.#solo,
       parts.settings,
     );
+    this.#courier.onRoom = () => this.wake();
     this.#courier.onEnd = (entry) => {
       this.#solo.ended(entry);
       this.wake();
@@ -88,9 +89,8 @@ export class Dispatcher {
     await this.#claiming;
     await this.#looking;
     const held = [...this.#lanes.all.values()].flatMap((lane) => lane.queue.splice(0));
-    const waiting = this.#solo.takeWaiting();
-    if (waiting) held.push(waiting);
-    await Promise.all(held.map((entry) => this.#release(entry)));
+    held.push(...this.#solo.takeWaiting());
+    await Promise.all([...held.map((entry) => this.#release(entry)), this.#abandon()]);
   }
 
   /** Something may be due in these lanes, in so many ms; or anything, anywhere. */
@@ -117,7 +117,6 @@ export class Dispatcher {
 
   #step(): void {
     const now = this.#host.clock.monotonic();
-    this.#solo.step(now);
     this.#startSolo(now);
     for (const lane of this.#lanes.all.values()) this.#startQueued(lane);
     if (now >= this.#lookAt && !this.#looking) {
@@ -177,25 +176,28 @@ export class Dispatcher {
         continue;
       }
       const lane = this.#lanes.get(task.lane);
-      const entry: Entry = { task, lane, leaseUntil, startedAt: NaN, probing: false };
+      const policy = this.#policies.of(task);
+      const entry: Entry = { task, lane, policy, leaseUntil, startedAt: NaN, probing: false };
       this.#courier.hold(entry);
       if (why || !this.#isRunning) void this.#release(entry);
-      else if (task.claims > 1 && Solo.concerns(lane.name)) this.#solo.wait(entry);
-      else lane.queue.push(entry);
+      else if (task.claims < 2 || !Solo.concerns(lane.name)) lane.queue.push(entry);
+      else if (this.#solo.admits(entry)) this.#solo.wait(entry);
+      else void this.#release(entry);
     }
   }
 
   /** It waits until all is quiet, and what waits here goes back to others meanwhile. */
   #startSolo(now: number): void {
-    const { waiting } = this.#solo;
-    if (!waiting) return;
-    if (this.#lanes.permit(waiting.lane).may !== 'serve') return void this.#release(waiting);
+    for (const entry of this.#solo.expire(now)) void this.#release(entry);
+    for (const entry of this.#solo.waiting) {
+      if (this.#lanes.permit(entry.lane).may !== 'serve') void this.#release(entry);
+    }
+    if (this.#solo.waiting.length === 0) return;
     for (const lane of this.#lanes.all.values()) {
       for (const entry of lane.queue.splice(0)) void this.#release(entry);
     }
     if (this.#courier.running > 0) return;
-    const entry = this.#solo.begin(now);
-    if (entry) this.#start(entry);
+    for (const entry of this.#solo.begin(now)) this.#start(entry);
   }
 
   #startQueued(lane: Lane): void {
@@ -222,6 +224,16 @@ export class Dispatcher {
     else void this.#release(entry);
   }
 
+  /** What a claim leased whose answer was lost, if anything. */
+  async #abandon(): Promise<void> {
+    if (this.#orphan === undefined) return;
+    try {
+      await this.#schedule.abandon(this.#orphan);
+    } catch (error) {
+      this.#host.log.warn({ err: error }, 'not given back: its leases will end');
+    }
+  }
+
   async #release(entry: Entry): Promise<void> {
     this.#solo.ended(entry);
     await this.#courier.giveBack(entry, release(entry.task));
@@ -237,6 +249,7 @@ export class Dispatcher {
     this.#lookAt = clock.monotonic() + this.#settings.pollMs;
     try {
       await this.#lanes.refresh();
+      this.#lanes.forgetIdle();
       const page = { after: this.#lookAfter, limit: LANES_PER_LOOK };
       const found = await this.#schedule.lanes(page);
       const isLast = found.length < LANES_PER_LOOK;

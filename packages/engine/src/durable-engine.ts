@@ -19,7 +19,14 @@ import type { TaskKey, TaskQuery } from './ports/schedule.ts';
 import type { Store } from './ports/store.ts';
 import { Pruner } from './pruner.ts';
 import { Settler } from './settler.ts';
-import { destinationOf, type Submission, type SubmitOptions } from './submission.ts';
+import {
+  checkedId,
+  checkedLane,
+  checkedLimit,
+  destinationOf,
+  type Submission,
+  type SubmitOptions,
+} from './submission.ts';
 import { type Submitted, Submitter } from './submitter.ts';
 import type { Destination, NewTask, Task } from './task.ts';
 import { Trail } from './trail.ts';
@@ -28,6 +35,7 @@ const MAX_HELD = 5000;
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
 /** After an abort, so much time for handlers to notice. */
 const ABORT_MS = 1000;
+const CLOSE_MS = 5000;
 const SEED = 'seed';
 const MAX_WARNED = 100;
 
@@ -129,11 +137,17 @@ export class DurableEngine {
 
   readonly inbox: Pick<Inbox, 'item' | 'items' | 'attempts'> = {
     item: async (id) => (await this.#openedStore()).item(id),
-    items: async (query) => (await this.#openedStore()).items(query),
+    items: async (query) => {
+      const store = await this.#openedStore();
+      return store.items({ ...query, limit: checkedLimit(query.limit) });
+    },
     attempts: async (taskId) => (await this.#openedStore()).attempts(taskId),
   };
 
   handle(name: string, ...rest: [Handler<never>] | [HandlerOptions, Handler<never>]): this {
+    if (typeof name !== 'string' || destinationOf(name).kind !== 'handler') {
+      throw new EngineError('INVALID_ENGINE', 'A handler has a name, which is not a URL.');
+    }
     const run = rest.at(-1) as Handler<never>;
     const { schema, ...lane } = (rest.length > 1 ? rest[0] : {}) as HandlerOptions;
     this.#dispatcher.expect([this.#directory.add(name, lane, { schema, run })]);
@@ -147,7 +161,8 @@ export class DurableEngine {
   ): Promise<Submitted> {
     const { tx, ...rest } = options;
     await this.#ready(tx);
-    const arrival = await this.#submitter.prepare({ ...rest, to, payload });
+    const prepare = () => this.#submitter.prepare({ ...rest, to, payload });
+    const arrival = await this.#patiently(prepare, tx);
     const status = await this.#patiently(() => this.#add(arrival, tx), tx);
     this.#wasAccepted(arrival.task, status);
     return { id: arrival.task.messageId, status: status === 'duplicate' ? status : 'accepted' };
@@ -159,14 +174,22 @@ export class DurableEngine {
   ): Promise<(Submitted | Rejected)[]> {
     await this.#ready(tx);
     return this.#submitter.many(tasks, async (arrivals) => {
-      const results = await this.#patiently(() => this.#intake.store(arrivals, tx), tx);
-      for (const [i, { task }] of arrivals.entries()) this.#wasAccepted(task, results[i]!);
+      const store = () =>
+        tx === undefined ? this.#intake.storeAll(arrivals) : this.#intake.store(arrivals, tx);
+      const results = await this.#patiently<Awaited<ReturnType<typeof store>>>(store, tx);
+      for (const [i, { task }] of arrivals.entries()) {
+        const result = results[i]!;
+        if (typeof result === 'string') this.#wasAccepted(task, result);
+      }
       return results;
     });
   }
 
   consume(source: SourceOptions): void {
     const inboxed = () => this.#outbox.wake();
+    if (this.#started) {
+      throw new EngineError('INVALID_ENGINE', 'Sources are named before the engine is started.');
+    }
     this.#sources.push(new SourceConsumer(source, this.#intake, this.#store, this.#host, inboxed));
   }
 
@@ -206,7 +229,7 @@ export class DurableEngine {
 
   async list(query: TaskQuery): Promise<Task[]> {
     await this.#open();
-    return this.#store.list(query);
+    return this.#store.list({ ...query, limit: checkedLimit(query.limit) });
   }
 
   async lanes(): Promise<LaneReport[]> {
@@ -228,12 +251,12 @@ export class DurableEngine {
 
   async pause(lane: string, by?: string): Promise<void> {
     await this.#open();
-    await this.#lanes.pause(lane, by);
+    await this.#lanes.pause(checkedLane(lane), by);
   }
 
   async resume(lane: string): Promise<void> {
     await this.#open();
-    await this.#lanes.resume(lane);
+    await this.#lanes.resume(checkedLane(lane));
     this.#dispatcher.expect([lane]);
   }
 
@@ -254,34 +277,56 @@ export class DurableEngine {
       if (state) void this.#refreshLanes();
       if (lanes || !state) this.#dispatcher.expect(lanes, inMs);
     });
+    // First what may fail, so that a start that is refused has begun nothing.
+    for (const source of this.#sources) await source.start();
     this.#dispatcher.start();
     this.#pruner.start();
     this.#outbox.start();
-    for (const source of this.#sources) await source.start();
   }
 
   async #stop(): Promise<void> {
-    // Whoever stops it has the error of the start from the start.
-    await this.#started?.catch(() => undefined);
-    this.#unwatch?.();
-    await Promise.all(this.#sources.map((source) => source.stop()));
-    const ends = [this.#dispatcher.stop(), this.#pruner.stop(), this.#outbox.stop()];
-    const idle = Promise.all(ends).then(() => this.#courier.idle());
-    if (!(await this.#within(this.#graceMs, idle, this.#hurry.signal))) {
+    const drained = this.#drain();
+    if (!(await this.#within(this.#graceMs, drained, this.#hurry.signal))) {
       this.#courier.abortAll();
-      await this.#within(ABORT_MS, idle, new AbortController().signal);
+      await this.#within(ABORT_MS, drained, new AbortController().signal);
     }
     this.#ending.abort();
     this.#courier.close();
-    await this.#trail.close();
-    await this.#directory.close();
-    if (this.#opened) await this.#store.close();
+    // Each is closed, whatever becomes of the others; one that hangs is left behind.
+    const faults: unknown[] = [];
+    for (const close of [
+      () => this.#trail.close(),
+      () => this.#directory.close(),
+      () => (this.#opened ? this.#store.close() : Promise.resolve()),
+    ]) {
+      const closed = close().catch((error: unknown) => void faults.push(error));
+      const isClosed = await this.#within(CLOSE_MS, closed, new AbortController().signal);
+      if (!isClosed)
+        this.#host.log.error({}, 'something did not close in time, and was left behind');
+    }
+    if (faults.length > 0) throw faults[0];
+  }
+
+  async #drain(): Promise<void> {
+    // Whoever stops it has the error of the start from the start.
+    await this.#started?.catch(() => undefined);
+    this.#unwatch?.();
+    await Promise.all([
+      ...this.#sources.map((source) => source.stop()),
+      this.#dispatcher.stop(),
+      this.#pruner.stop(),
+      this.#outbox.stop(),
+    ]);
+    await this.#courier.idle();
   }
 
   /** Whether it came about in that time, and before `until` aborted. */
   async #within(ms: number, work: Promise<unknown>, until: AbortSignal): Promise<boolean> {
     let isDone = false;
-    const done = work.then(() => (isDone = true));
+    const done = work.then(
+      () => (isDone = true),
+      (error: unknown) => this.#host.log.error({ err: error }, 'stopping met an error'),
+    );
     const limit = new AbortController();
     await Promise.race([done, pause(this.#host, ms, AbortSignal.any([until, limit.signal]))]);
     limit.abort();
@@ -369,7 +414,7 @@ export class DurableEngine {
 
   async #keyOf(id: string, to: string | Destination | undefined): Promise<TaskKey | undefined> {
     await this.#open();
-    const messageId = id.toLowerCase();
+    const messageId = checkedId(id);
     if (to !== undefined) return { messageId, destination: destinationOf(to) };
     const [task, another] = await this.#store.list({ messageId, limit: 2 });
     if (another) {

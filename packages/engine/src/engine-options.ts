@@ -144,7 +144,11 @@ export function laneSettings(options: LaneOptions, leaseMs: number): LaneSetting
     number
   >;
   const maxOpenForMs = Math.max(MAX_OPEN_FOR_MS, openFor);
-  const breaker = { openForMs: openFor, maxOpenForMs, turnMs: leaseMs };
+  const breaker = {
+    openForMs: openFor,
+    maxOpenForMs,
+    turnMs: Math.max(leaseMs, timeout + leaseMs / 2),
+  };
   return { concurrency, timeoutMs: timeout, failures, breaker };
 }
 

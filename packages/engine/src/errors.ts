@@ -9,6 +9,7 @@ export const errorCodes = {
   PAYLOAD_TOO_LARGE: 'The payload is over the limit (1 MiB unless told otherwise).',
   INVALID_ID: 'A message id that is not a UUID.',
   NO_TRANSACTIONS: 'This store cannot join a transaction of the caller.',
+  INTAKE_FULL: 'Too much waits to be stored; the store is away or too slow.',
   ENGINE_STOPPED: 'The engine was stopped.',
   STORE_UNAVAILABLE:
     'The store cannot be reached, or did not answer in time. Trying again with the same id is safe.',
@@ -47,6 +48,11 @@ export class EngineError extends Error {
     this.code = code;
     this.faults = details.faults ?? [];
   }
+}
+
+/** The store itself is in trouble, which passes; anything else is wrong with what it was asked for. */
+export function isStoreError(error: unknown): boolean {
+  return isEngineError(error) && error.code.startsWith('STORE_');
 }
 
 /** By name, not by class: true also for an error of another copy of this library. */

@@ -26,5 +26,7 @@ export type EngineEvent =
     }
   | { type: 'failed'; id: string; lane: string; attempt: number; reason: Reason }
   | { type: 'cancelled'; id: string; lane: string }
+  /** A failure had arrived before it was settled: it waits again, with the new count. */
+  | { type: 'rearmed'; id: string; lane: string; attempt: number }
   /** Its lease was gone when it was to be settled: it is delivered once more, or was. */
   | { type: 'leaseLost'; id: string; lane: string; attempt: number };

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { classify, type Duration, type Failure } from 'redrive';
 import { durationMs } from 'redrive/internal';
 import type { Log } from './host.ts';
@@ -112,6 +113,7 @@ function invalid(message: string): Failure {
   return { class: 'business', code: 'INVALID_PAYLOAD', message };
 }
 
+/** A wish of another version of this library may be one that is not known here: that is a failure of the handler. */
 function outcomeOf(wish: Wish): Outcome {
   switch (wish.type) {
     case 'retryIn':
@@ -125,11 +127,21 @@ function outcomeOf(wish: Wish): Outcome {
     case 'giveUp':
       return {
         type: 'giveUp',
-        failure: { class: 'business', code: 'GAVE_UP', message: wish.reason },
+        failure: { class: 'business', code: 'GAVE_UP', message: reasonOf(wish.reason) },
       };
+    default:
+      throw new TypeError('The handler returned a wish that this version does not know.');
   }
 }
 
 function delayOf(delay: Duration): number {
-  return Math.ceil(durationMs(delay));
+  const ms = Math.ceil(durationMs(delay));
+  if (Number.isNaN(ms)) throw new TypeError('The handler wished for a delay that is none.');
+  return ms;
+}
+
+/** An error handed over as it is says what it is. */
+function reasonOf(reason: unknown): string {
+  if (typeof reason === 'string') return reason;
+  return reason instanceof Error ? reason.message : inspect(reason);
 }

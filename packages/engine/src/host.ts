@@ -6,7 +6,7 @@ import { systemClock } from 'redrive/internal';
 export interface Host {
   clock: Clock;
   random: Random;
-  /** Runs later in this turn, after what is ready now: so that calls made together are written together. */
+  /** Runs soon, after what is ready now: so that calls made together are written together. */
   defer: (callback: () => void) => void;
   log: Log;
 }
@@ -25,8 +25,27 @@ export function hostOf({ clock, random, defer, log }: Partial<Host>): Host {
     clock: clock ?? systemClock,
     random: random ?? Math.random,
     defer: defer ?? ((callback) => void setImmediate(callback)),
-    log: log ?? quietLog,
+    log: log ? safeLog(log) : quietLog,
   };
+}
+
+/** A logger that fails, at once or later, must not end the work. */
+function safeLog(log: Log): Log {
+  const to = (level: keyof Log) => (fields: object, message: string) => {
+    try {
+      guard(log[level](fields, message));
+    } catch (error) {
+      console.error(sentence({ err: error }, `the logger failed at: ${message}`));
+    }
+  };
+  return { debug: to('debug'), info: to('info'), warn: to('warn'), error: to('error') };
+}
+
+/** What somebody's callback returned may be a promise that fails. */
+export function guard(result: unknown): void {
+  if (result instanceof Promise) {
+    result.catch((error: unknown) => console.error(sentence({ err: error }, 'a callback failed')));
+  }
 }
 
 /** Says only what somebody should look at. */

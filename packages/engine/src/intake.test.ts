@@ -1,5 +1,6 @@
 import { definePolicy } from 'redrive';
 import { seededRandom, virtualClock } from 'redrive/testing';
+import { EngineError } from './errors.ts';
 import { describe, expect, it } from 'vitest';
 import { memory } from './adapters/memory/index.ts';
 import { hostOf } from './host.ts';
@@ -42,13 +43,16 @@ describe('a batch', () => {
     expect(calls).toEqual(['insert 2']);
   });
 
-  it('of submitted work that is known asks no more than that', async () => {
+  it('of submitted work that is known is a duplicate, unless it is this very one', async () => {
     const { intake, calls, store } = stage();
     const task = newTask();
     await put(store, task);
     calls.length = 0;
     expect(await intake.store([submitted(task), submitted()])).toEqual(['duplicate', 'accepted']);
-    expect(calls).toEqual(['insert 2']);
+    expect(calls).toEqual(['insert 2', 'change 1']);
+    const again = submitted({ ...newTask(), arrival: 7 });
+    expect(await intake.store([again])).toEqual(['accepted']);
+    expect(await intake.store([again])).toEqual(['accepted']);
   });
 
   it('has one answer for each, in order, whatever became of it', async () => {
@@ -81,7 +85,7 @@ describe('a batch', () => {
       'duplicate',
       'accepted',
     ]);
-    expect(calls).toEqual(['insert 6', 'change 4']);
+    expect(calls).toEqual(['insert 6', 'change 5']);
   });
 
   it('takes the same failure twice as one and its repetition', async () => {
@@ -112,8 +116,12 @@ describe('single calls', () => {
 
   it('all fail with the commit that they share', async () => {
     const { intake, store } = stage();
-    store.insert = () => Promise.reject(new Error('away'));
+    store.insert = () => Promise.reject(away());
     const results = await Promise.allSettled([intake.add(submitted()), intake.add(submitted())]);
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   });
 });
+
+function away(): EngineError {
+  return new EngineError('STORE_UNAVAILABLE', 'away');
+}

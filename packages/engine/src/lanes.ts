@@ -1,3 +1,5 @@
+import type { DefinedPolicy } from 'redrive';
+import { EngineError } from './errors.ts';
 import type { Host } from './host.ts';
 import {
   type BreakerSettings,
@@ -44,6 +46,8 @@ export interface Lane {
 export interface Entry {
   readonly task: Task;
   readonly lane: Lane;
+  /** What decides about it: looked up once, so that it stays the same while it is here. */
+  readonly policy: DefinedPolicy;
   /** Local monotonic time until which the lease surely holds: counted from before it was asked for. */
   leaseUntil: number;
   /** Local monotonic time of the start; NaN: not started. */
@@ -65,9 +69,11 @@ export interface LaneSettings {
 }
 
 const PREFIX = 'lane:';
+/** Others may be faster now and then, but not for ever. */
+const MAX_TRIES = 20;
 /** After a write that failed, so that a store in trouble is not asked without end. */
 const WRITE_PAUSE_MS = 1000;
-/** Past this an idle lane is forgotten here; its state stays in the store. */
+/** Past this idle lanes are forgotten. */
 const MAX_LANES = 10_000;
 
 /** The lanes of this instance and their state, which is shared by all instances through the store. */
@@ -110,7 +116,6 @@ export class Lanes {
   get(name: string): Lane {
     const known = this.all.get(name);
     if (known) return known;
-    if (this.all.size >= MAX_LANES) this.#forgetOne();
     const shared = this.#states.get(name) ?? { state: openLane, version: 0 };
     const lane: Lane = {
       name,
@@ -136,6 +141,15 @@ export class Lanes {
     this.all.set(lane.name, lane);
   }
 
+  /** Forgets lanes in which nothing waits or runs, once there are very many; their state stays in the store. */
+  forgetIdle(): void {
+    if (this.all.size <= MAX_LANES) return;
+    for (const { name, queue, running, zombies, writing, dueAt } of this.all.values()) {
+      const isIdle = queue.length + running.size + zombies === 0 && !writing && dueAt === Infinity;
+      if (isIdle) this.all.delete(name);
+    }
+  }
+
   /** Reads the state of all lanes from the store. */
   async refresh(): Promise<void> {
     const { nowMs, documents } = await this.#schedule.readState(PREFIX);
@@ -148,7 +162,10 @@ export class Lanes {
     );
     for (const lane of this.all.values()) {
       const shared = this.#states.get(lane.name);
-      if (!lane.writing && shared) this.#adopt(lane, shared.state, shared.version);
+      // An answer may be older than what was written since it was asked for.
+      if (!lane.writing && shared && shared.version >= lane.version) {
+        this.#adopt(lane, shared.state, shared.version);
+      }
     }
     this.#changed();
   }
@@ -179,9 +196,12 @@ export class Lanes {
     if (breaker.state === 'open') return;
     lane.failures += 1;
     if (lane.failedTasks.size < 2) lane.failedTasks.add(taskId);
-    const probing = breaker.state === 'probing' && breaker.by === this.#instance;
-    const many = lane.failures >= lane.settings.failures && (lane.failedTasks.size > 1 || !ran);
-    if (probing || many)
+    lane.clean = 0;
+    const isMine = breaker.state === 'probing' && breaker.by === this.#instance;
+    const isShared = lane.failedTasks.size > 1 || !ran;
+    // The first probe decides alone. Later in the ramp one task that keeps failing must not close it to all others.
+    const isDown = isMine && (breaker.limit === 1 || isShared);
+    if (isDown || (lane.failures >= lane.settings.failures && isShared))
       void this.#write(lane, opened(lane.state, this.nowMs, lane.settings.breaker));
   }
 
@@ -194,7 +214,12 @@ export class Lanes {
   }
 
   async #update(name: string, move: (state: LaneState) => LaneState): Promise<void> {
-    for (;;) {
+    for (let tries = 0; ; tries++) {
+      if (tries > MAX_TRIES)
+        throw new EngineError(
+          'STORE_UNAVAILABLE',
+          `The state of ${name} changes all the time. Try again.`,
+        );
       await this.refresh();
       const { state, version } = this.#states.get(name) ?? { state: openLane, version: 0 };
       if (await this.#schedule.writeState(PREFIX + name, move(state), version)) break;
@@ -239,13 +264,5 @@ export class Lanes {
     }
     lane.state = state;
     lane.version = version;
-  }
-
-  #forgetOne(): void {
-    for (const { name, queue, running, dueAt } of this.all.values()) {
-      if (queue.length > 0 || running.size > 0 || dueAt < Infinity) continue;
-      this.all.delete(name);
-      return;
-    }
   }
 }

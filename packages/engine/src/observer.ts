@@ -1,5 +1,5 @@
 import type { EngineEvent } from './events.ts';
-import type { Log } from './host.ts';
+import { guard, type Log } from './host.ts';
 import type { Judgement } from './judge.ts';
 import type { Accepted } from './moves.ts';
 import type { Policies } from './policies.ts';
@@ -8,13 +8,13 @@ import type { Trail } from './trail.ts';
 
 /** Tells what happens: to the listener as events, to the audit trail with all facts. Neither can disturb the work. */
 export class Observer {
-  readonly #listener: ((event: EngineEvent) => void) | undefined;
+  readonly #listener: ((event: EngineEvent) => unknown) | undefined;
   readonly #trail: Trail;
   readonly #policies: Policies;
   readonly #log: Log;
 
   constructor(
-    listener: ((event: EngineEvent) => void) | undefined,
+    listener: ((event: EngineEvent) => unknown) | undefined,
     trail: Trail,
     policies: Policies,
     log: Log,
@@ -42,8 +42,9 @@ export class Observer {
     const { messageId: id, lane } = task;
     const attempt = task.attempt + 1;
     if (result === 'lost') return this.#emit({ type: 'leaseLost', id, lane, attempt });
-    if (this.#trail.isOn) this.#audit(task, judgement);
+    if (this.#trail.isOn) this.#audit(task, judgement, result);
     const { settlement, decided } = judgement;
+    if (result === 'rearmed') return this.#emit({ type: 'rearmed', id, lane, attempt });
     switch (settlement.to) {
       case 'done':
         return this.#emit({ type: 'done', id, lane, attempt });
@@ -67,13 +68,18 @@ export class Observer {
     this.#emit({ type: 'failed', id, lane, attempt, reason });
   }
 
-  #audit(task: Task, { settlement, decided, reason }: Judgement): void {
+  #audit(
+    task: Task,
+    { settlement, decided, reason }: Judgement,
+    result: 'settled' | 'rearmed',
+  ): void {
     const about = {
       message_id: task.messageId,
       lane: task.lane,
       generation: task.generation,
       attempt_number: task.attempt + 1,
     };
+    if (result === 'rearmed') return this.#trail.write('retry_rearmed', about);
     if (settlement.to === 'done' || settlement.to === 'retried') {
       return this.#trail.write('retry_succeeded', about);
     }
@@ -81,14 +87,18 @@ export class Observer {
     const facts = decided ? { policy: fingerprint, ...decided } : {};
     if (settlement.to === 'failed')
       this.#trail.write('retry_abandoned', { ...about, reason, ...facts });
-    else this.#trail.write('retry_attempt', { ...about, ...facts });
+    else this.#trail.write('retry_attempt', { ...about, delay_ms: delayOf(settlement), ...facts });
   }
 
   #emit(event: EngineEvent): void {
     try {
-      this.#listener?.(event);
+      guard(this.#listener?.(event));
     } catch (error) {
       this.#log.error({ err: error }, 'a listener failed');
     }
   }
+}
+
+function delayOf(settlement: Judgement['settlement']): number {
+  return settlement.to === 'pending' ? settlement.delayMs : 0;
 }

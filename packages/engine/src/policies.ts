@@ -7,11 +7,12 @@ import type { Task } from './task.ts';
 
 /** Its fields alone, to define another one by. */
 function fieldsOf(policy: DefinedPolicy): Policy {
-  return Object.fromEntries(Object.entries(policy)) as Policy;
+  return Object.fromEntries(Object.entries(policy));
 }
 
 const PREFIX = 'policy:';
 const MAX_CACHED = 10_000;
+const MAX_ATTEMPTS = 1_000_000_000;
 
 /** A policy for durable work: a server may ask for a day of patience, where a call in process has a minute. */
 export function durablePolicy(policy: Policy): DefinedPolicy {
@@ -117,10 +118,12 @@ export class Policies {
 
   limited(policy: DefinedPolicy, maxAttempts: number): DefinedPolicy {
     if (policy.maxAttempts === maxAttempts) return policy;
+    // A row may say anything: by hand, or by the document's own INSERT.
+    maxAttempts = Math.min(Math.max(1, maxAttempts), MAX_ATTEMPTS);
     const key = `${policy.fingerprint} ${maxAttempts}`;
     let variant = this.#variants.get(key);
     if (!variant) {
-      variant = definePolicy({ ...fieldsOf(policy), maxAttempts: Math.max(1, maxAttempts) });
+      variant = definePolicy({ ...fieldsOf(policy), maxAttempts });
       if (this.#variants.size >= MAX_CACHED) this.#variants.clear();
       this.#variants.set(key, variant);
     }
@@ -128,7 +131,12 @@ export class Policies {
   }
 
   #remember(fingerprint: string, policy: DefinedPolicy): void {
-    if (this.#known.size >= MAX_CACHED) this.#known.clear();
     this.#known.set(fingerprint, policy);
+    if (this.#known.size <= MAX_CACHED) return;
+    // The oldest: what was just read is about to be used.
+    for (const oldest of this.#known.keys()) {
+      this.#known.delete(oldest);
+      return;
+    }
   }
 }

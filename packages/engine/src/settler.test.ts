@@ -1,4 +1,5 @@
 import { seededRandom, virtualClock } from 'redrive/testing';
+import { EngineError } from './errors.ts';
 import { describe, expect, it } from 'vitest';
 import { memory } from './adapters/memory/index.ts';
 import { hostOf } from './host.ts';
@@ -36,7 +37,7 @@ describe('settlements', () => {
 
   it('are tried until they are written; a lost answer is then no lost lease', async () => {
     const { settler, clock, sizes } = stage(async (batch, call) => {
-      if (call < 4) throw new Error('the answer was lost');
+      if (call < 4) throw away();
       return batch.map(() => 'lost');
     });
     const answer = settler.settle(done(1));
@@ -62,10 +63,14 @@ describe('settlements', () => {
   });
 
   it('are given up with the engine', async () => {
-    const { settler, clock, ending } = stage(() => Promise.reject(new Error('away')));
+    const { settler, clock, ending } = stage(() => Promise.reject(away()));
     const told = settler.settle(done(1)).catch((error: unknown) => error);
     await clock.advance('1m');
     ending.abort();
-    expect(await told).toEqual(new Error('away'));
+    expect(await told).toMatchObject({ code: 'STORE_UNAVAILABLE' });
   });
 });
+
+function away(): EngineError {
+  return new EngineError('STORE_UNAVAILABLE', 'away');
+}

@@ -1,17 +1,21 @@
 import type { Clock } from 'redrive';
 import type { Entry } from './lanes.ts';
 
+/** Suspects that run together the first time: an ordinary crash leaves many, and seldom a killer among them. */
+export const GROUP = 10;
+
 /**
- * A task whose worker was lost may have killed it. It runs alone in its instance, so that it cannot take others
- * along; the others get as much time again before the next one of its kind.
+ * A task whose worker was lost may have killed it. On its second lease it runs apart from the others, in a small
+ * group; from its third on alone, so that it takes nobody along. The others get as much time again before the next.
  */
 export class Solo {
   readonly #clock: Clock;
   readonly #maxMs: number;
   /** Claimed, and not started before all is quiet. */
-  waiting: Entry | undefined;
-  #running: Entry | undefined;
-  /** When the others may go on even if it still runs: it has not killed us in all that time. */
+  readonly #waiting = new Set<Entry>();
+  readonly #running = new Set<Entry>();
+  #beganAt = NaN;
+  /** When the others may go on whatever it does: it has not killed us, or all does not become quiet. */
   until = Infinity;
   /** When the next one may be taken on. */
   freeAt = -Infinity;
@@ -28,43 +32,69 @@ export class Solo {
 
   /** Nothing else may start or be claimed now. */
   get isAlone(): boolean {
-    return this.waiting !== undefined || this.#running !== undefined;
+    return this.#waiting.size > 0 || this.#running.size > 0;
   }
 
-  /** Whether one more may be taken on. */
+  get waiting(): readonly Entry[] {
+    return [...this.#waiting];
+  }
+
+  /** Whether more may be taken on. */
   isFree(now: number): boolean {
     return !this.isAlone && now >= this.freeAt;
   }
 
+  /** Whether this one may wait with those that do already. */
+  admits({ task }: Entry): boolean {
+    if (!this.isAlone) return true;
+    const isYoung = (claims: number) => claims <= 2;
+    const all = [...this.#waiting, ...this.#running];
+    return (
+      isYoung(task.claims) && all.every((one) => isYoung(one.task.claims)) && all.length < GROUP
+    );
+  }
+
   wait(entry: Entry): void {
-    this.waiting = entry;
+    if (this.#waiting.size === 0) this.until = this.#clock.monotonic() + this.#maxMs;
+    this.#waiting.add(entry);
   }
 
-  begin(now: number): Entry | undefined {
-    const entry = this.waiting;
-    this.waiting = undefined;
-    this.#running = entry;
+  /** All is quiet: those that waited may start. */
+  begin(now: number): readonly Entry[] {
+    const entries = this.waiting;
+    this.#waiting.clear();
+    for (const entry of entries) this.#running.add(entry);
+    this.#beganAt = now;
     this.until = now + this.#maxMs;
-    return entry;
+    return entries;
   }
 
-  step(now: number): void {
-    if (now >= this.until && this.#running) this.ended(this.#running);
+  /** Past its time: what still waits is handed back, what runs goes on beside the others. */
+  expire(now: number): readonly Entry[] {
+    if (now < this.until) return [];
+    const entries = this.waiting;
+    this.#waiting.clear();
+    this.#running.clear();
+    this.#rest(now);
+    return entries;
   }
 
   ended(entry: Entry): void {
-    if (this.waiting === entry) this.waiting = undefined;
-    if (this.#running !== entry) return;
-    this.#running = undefined;
-    this.until = Infinity;
-    const now = this.#clock.monotonic();
-    const ranMs = Number.isNaN(entry.startedAt) ? 0 : now - entry.startedAt;
-    this.freeAt = now + Math.min(ranMs, this.#maxMs);
+    this.#waiting.delete(entry);
+    if (this.#running.delete(entry) && !this.isAlone) this.#rest(this.#clock.monotonic());
+    if (!this.isAlone) this.until = Infinity;
   }
 
-  takeWaiting(): Entry | undefined {
-    const entry = this.waiting;
-    this.waiting = undefined;
-    return entry;
+  takeWaiting(): readonly Entry[] {
+    const entries = this.waiting;
+    this.#waiting.clear();
+    return entries;
+  }
+
+  #rest(now: number): void {
+    const ranMs = Number.isNaN(this.#beganAt) ? this.#maxMs : now - this.#beganAt;
+    this.freeAt = now + Math.min(ranMs, this.#maxMs);
+    this.#beganAt = NaN;
+    this.until = Infinity;
   }
 }

@@ -85,7 +85,10 @@ describe('a destination', () => {
 describe('a payload', () => {
   it('is bytes as they are, and JSON of anything else', () => {
     const bytes = new Uint8Array([1, 2]);
-    expect(bytesOf(bytes, 10)).toBe(bytes);
+    const kept = bytesOf(bytes, 10);
+    expect(kept).toEqual(bytes);
+    bytes[0] = 9;
+    expect(kept[0]).toBe(1);
     expect(Buffer.from(bytesOf({ a: ['ü'] }, 100)).toString()).toBe('{"a":["ü"]}');
     expect(Buffer.from(bytesOf(null, 100)).toString()).toBe('null');
     expect(bytesOf(undefined, 100)).toHaveLength(0);

@@ -29,13 +29,10 @@ export interface Submission<To = string, Payload = unknown> extends SubmitOption
   payload: Payload;
 }
 
-export interface SubmissionLimits {
-  maxPayloadBytes: number;
-  maxAttempts: number;
-}
-
 const MAX_ADDRESS = 2048;
 const MAX_NAME_BYTES = 255;
+/** An origin's name may be long, but an index takes only so much. */
+const MAX_LANE = 512;
 const MAX_KEY = 500;
 const MAX_CONTEXT_BYTES = 32 * 1024;
 const YEAR_MS = 366 * 86_400_000;
@@ -51,7 +48,7 @@ export function destinationOf(to: unknown): Destination {
   if (
     typeof kind !== 'string' ||
     typeof address !== 'string' ||
-    !/^[a-z][a-z0-9_-]{0,31}$/.test(kind)
+    !/^(?!https$)[a-z][a-z0-9_-]{0,31}$/.test(kind)
   ) {
     throw refused(
       'NO_DESTINATION',
@@ -65,7 +62,8 @@ export function destinationOf(to: unknown): Destination {
 /** The payload as bytes: bytes as they are, anything else as JSON. */
 export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
   let bytes: Uint8Array;
-  if (payload instanceof Uint8Array) bytes = payload;
+  // A copy: the caller may change his own before it is stored.
+  if (payload instanceof Uint8Array) bytes = payload.slice();
   else {
     let json: string | undefined;
     try {
@@ -122,6 +120,36 @@ export function taskOf(
   };
 }
 
+const MAX_LIST = 10_000;
+
+export function checkedId(id: unknown): string {
+  if (typeof id === 'string' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) {
+    return id.toLowerCase();
+  }
+  const found = typeof id === 'string' ? `'${id.slice(0, 60)}'` : `a ${typeof id}`;
+  throw refused(
+    'INVALID_ID',
+    'id',
+    `${found} is not a UUID. Leave it out, or use dedupeKey for a key of your own.`,
+  );
+}
+
+export function checkedLimit(limit: unknown): number {
+  if (Number.isInteger(limit) && (limit as number) > 0) return Math.min(limit as number, MAX_LIST);
+  throw refused('INVALID_TASK', 'limit', `A whole number from 1 to ${MAX_LIST} is needed.`);
+}
+
+export function checkedLane(lane: unknown): string {
+  if (typeof lane === 'string' && /^[a-z][a-z0-9_-]*:./.test(lane) && isCleanText(lane, MAX_LANE)) {
+    return lane;
+  }
+  throw refused('INVALID_TASK', 'lane', "A lane is 'handler:name', 'queue:name', or an origin.");
+}
+
+function isCleanText(text: string, maxBytes: number): boolean {
+  return Buffer.byteLength(text) <= maxBytes && !text.includes('\0') && text.isWellFormed();
+}
+
 function idOf(
   id: string | undefined,
   key: string | undefined,
@@ -129,14 +157,7 @@ function idOf(
   fresh: string,
 ): string {
   if (id !== undefined) {
-    if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) {
-      throw refused(
-        'INVALID_ID',
-        'id',
-        `'${String(id).slice(0, 60)}' is not a UUID. Leave it out, or use dedupeKey for a key of your own.`,
-      );
-    }
-    return id.toLowerCase();
+    return checkedId(id);
   }
   if (key === undefined) return fresh;
   return uuidOf(`${to.kind}:${to.address}`, checkedKey(key, 'dedupeKey'));
@@ -161,16 +182,15 @@ function httpDestination(address: string): Destination {
       'A URL must not carry credentials: name a secret in context.secret.',
     );
   }
+  // As it is written in the end: a name in other letters grows.
+  if (url.href.length > MAX_ADDRESS || url.origin.length > MAX_LANE) {
+    throw refused('NO_DESTINATION', 'to', `The URL has more than ${MAX_ADDRESS} characters.`);
+  }
   return { kind: 'http', address: url.href };
 }
 
-function checkedName(name: string): string {
-  if (
-    name === '' ||
-    Buffer.byteLength(name) > MAX_NAME_BYTES ||
-    name.includes('\0') ||
-    !name.isWellFormed()
-  ) {
+export function checkedName(name: string): string {
+  if (name === '' || !isCleanText(name, MAX_NAME_BYTES)) {
     throw refused(
       'NO_DESTINATION',
       'to',

@@ -1,7 +1,8 @@
+import { inspect } from 'node:util';
 import type { DefinedPolicy } from 'redrive';
 import { isConfigError } from 'redrive';
 import type { Rejected } from './engine.ts';
-import { EngineError, isEngineError } from './errors.ts';
+import { EngineError, isEngineError, isStoreError } from './errors.ts';
 import type { RegisteredHandler } from './handlers.ts';
 import type { Host } from './host.ts';
 import type { Accepted, Arrival } from './moves.ts';
@@ -53,7 +54,7 @@ export class Submitter {
   /** Stores them in batches. One that has faults is rejected by itself. */
   async many(
     submissions: readonly Submission[],
-    store: (arrivals: readonly Arrival[]) => Promise<readonly Accepted[]>,
+    store: (arrivals: readonly Arrival[]) => Promise<readonly (Accepted | { error: unknown })[]>,
   ): Promise<(Submitted | Rejected)[]> {
     const results: (Submitted | Rejected)[] = [];
     let batch: { index: number; arrival: Arrival }[] = [];
@@ -64,8 +65,12 @@ export class Submitter {
       bytes = 0;
       const statuses = await store(some.map(({ arrival }) => arrival));
       for (const [i, { index, arrival }] of some.entries()) {
-        const status = statuses[i] === 'duplicate' ? 'duplicate' : 'accepted';
-        results[index] = { id: arrival.task.messageId, status };
+        const status = statuses[i]!;
+        if (typeof status !== 'string') results[index] = rejected(status.error);
+        else {
+          const { messageId: id } = arrival.task;
+          results[index] = { id, status: status === 'duplicate' ? status : 'accepted' };
+        }
       }
     };
     for (const [index, submission] of submissions.entries()) {
@@ -105,7 +110,12 @@ function rejected(error: unknown): Rejected {
   if (isConfigError(error)) {
     return { status: 'rejected', code: 'UNKNOWN_POLICY', message: error.message, path: 'policy' };
   }
-  if (!isEngineError(error) || error.code.startsWith('STORE_')) throw error;
+  if (isStoreError(error)) throw error;
+  if (!isEngineError(error)) {
+    // A getter or a toJSON of the caller's, or a value that no store takes.
+    const message = `The task could not be read: ${inspect(error).slice(0, 200)}`;
+    return { status: 'rejected', code: 'INVALID_TASK', message, path: '' };
+  }
   const { code, message, faults } = error;
   return { status: 'rejected', code, message, path: faults[0]?.path ?? '' };
 }

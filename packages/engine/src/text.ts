@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { Failure } from 'redrive';
 
 const MAX_MESSAGE = 8 * 1024;
@@ -5,7 +6,7 @@ const MAX_WORD = 200;
 const MAX_NAMES = 10;
 
 /** A text without what no database takes: NUL, and half of a surrogate pair. */
-function cleanText(text: string): string {
+export function cleanText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\uFFFD');
 }
 
@@ -21,13 +22,16 @@ export function cleanData(value: unknown): unknown {
 
 /** A failure as it is kept: clean, and not endless. */
 export function cleanFailure(failure: Failure): Failure {
-  const { code, message, names } = failure;
-  return {
-    ...failure,
-    ...(code === undefined ? {} : { code: cleanText(code.slice(0, MAX_WORD)) }),
-    ...(message === undefined ? {} : { message: cleanText(message.slice(0, MAX_MESSAGE)) }),
-    ...(names === undefined
-      ? {}
-      : { names: names.slice(0, MAX_NAMES).map((name) => cleanText(name.slice(0, MAX_WORD))) }),
-  };
+  const { code, message, names, ...rest } = failure;
+  const kept: Failure = rest;
+  if (code !== undefined) kept.code = cut(code, MAX_WORD);
+  if (message !== undefined) kept.message = cut(message, MAX_MESSAGE);
+  if (Array.isArray(names))
+    kept.names = names.slice(0, MAX_NAMES).map((name) => cut(name, MAX_WORD));
+  return kept;
+}
+
+/** Whatever somebody put there instead of a text. */
+function cut(value: unknown, length: number): string {
+  return cleanText((typeof value === 'string' ? value : inspect(value)).slice(0, length));
 }

@@ -6,6 +6,8 @@ import type { Destination, Task, TaskContext } from '../task.ts';
 export interface Delivery {
   /** The kind of destinations it serves. */
   readonly kind: string;
+  /** It only hands over: one that takes too long has executed nothing, and burns no attempt. */
+  readonly handsOver?: boolean;
   deliver(task: Task, run: Run): Promise<Outcome>;
   /** What is wrong with a task for such a destination, said when it is submitted. */
   check?(destination: Destination, context: TaskContext | undefined): readonly TaskFault[];

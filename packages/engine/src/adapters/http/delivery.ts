@@ -17,12 +17,15 @@ import { Slots } from './slots.ts';
 import { checkUrl } from './url.ts';
 
 /** A delivery to HTTP destinations. Options that cannot work are a `ConfigError`. */
-export function http(options?: HttpOptions): Required<Delivery> {
+export function http(
+  options?: HttpOptions,
+): Required<Delivery> {
   return new HttpDelivery(options);
 }
 
 class HttpDelivery implements Required<Delivery> {
   readonly kind = 'http';
+  readonly handsOver = false;
   readonly #refusal: Refusal;
   readonly #secrets: Secrets | undefined;
   readonly #slots: Slots;

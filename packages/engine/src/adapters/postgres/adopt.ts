@@ -1,6 +1,6 @@
 import { EngineError } from '../../errors.ts';
 import { itemOf } from '../../item.ts';
-import { Params, rowsOf } from './batch.ts';
+import { few, Params, rowsOf } from './batch.ts';
 import type { Session } from './database.ts';
 import { openItems } from './inbox-text.ts';
 import { type Names, quoteName } from './names.ts';
@@ -23,7 +23,7 @@ const documented: Readonly<Record<string, readonly string[]>> = {
 const documentedStatuses = ['pending', 'retried', 'failed'];
 
 /** `begun`: the document's table, of which an earlier run has not finished the adoption. */
-export type FoundTable = 'none' | 'document' | 'begun';
+type FoundTable = 'none' | 'document' | 'begun';
 
 /** Looks at what is there under the name. Anything but the document's own table is left alone. */
 export async function examine(session: Session, names: Names): Promise<FoundTable> {
@@ -109,7 +109,7 @@ async function fillSome(
        UPDATE ${names.queue} AS q SET lane = kind || ':' || original_queue, attempt = retry_count + 1,
          visible_at = next_retry_at, status = coalesce(status, 'pending'),
          finished_at = CASE WHEN status <> 'pending' THEN now() END
-       FROM part WHERE q.id = ANY (ARRAY[part.id]) AND q.lane IS NULL
+       FROM (${few('part', 'id')}) AS t WHERE q.id = ANY (ARRAY[t.id]) AND q.lane IS NULL
        RETURNING q.id, q.message_id, q.original_queue, q.lane, q.status, q.error_reason, q.attempt, q.max_retries
      )
      SELECT (SELECT max(id) FROM part), filled.* FROM (SELECT) AS once LEFT JOIN filled ON status = 'failed'`,

@@ -45,6 +45,15 @@ export function rowsOf(columns: readonly Column[], params: Params): string {
   return `SELECT ${selected.join(', ')}, a.n FROM ${unnest} WITH ORDINALITY AS a(${names}, n)`;
 }
 
+/**
+ * The same rows, which the planner takes for one: then it looks each of them up by its index. Knowing that they are many
+ * it might read the whole table and compare each of its rows with each of these, which for a small or a freshly filled
+ * table it thinks to be cheaper. The number is whole, so that the conditions hold always.
+ */
+export function few(from: string, number: string): string {
+  return `SELECT * FROM ${from} AS few WHERE ${number} % 1 = 0 AND (${number} + 1) % 1 = 0`;
+}
+
 function isUniform(values: Column['values']): boolean {
   const first = values[0] ?? null;
   // Bytes are compared by identity: equal payloads in one batch are not worth looking for.

@@ -4,7 +4,7 @@ import type { Change } from '../../moves.ts';
 import type { TaskKey } from '../../ports/schedule.ts';
 import type { NewTask, Task } from '../../task.ts';
 import { encodeArray } from './arrays.ts';
-import { type Column, Params, rowsOf } from './batch.ts';
+import { type Column, few, Params, rowsOf } from './batch.ts';
 import { columnsOfChange, identityColumns, isUuid } from './columns.ts';
 import { Restart, type Session } from './database.ts';
 import { openItems, outboxColumns, recordColumns, sendAll, writeRecords } from './inbox-text.ts';
@@ -41,7 +41,7 @@ export class Changer {
     keys: readonly TaskKey[],
     move: Move<T>,
     wake: Wake,
-    transaction: 'ours' | 'the caller’s',
+    transaction: 'ours' | 'caller',
   ): Promise<T[]> {
     const results: T[] = [];
     let open = keys.map((key, index) => ({ key, index }));
@@ -67,14 +67,16 @@ export class Changer {
         else made.push({ index: one.index, before, change: move(before, nowMs, one.index) });
         seen.add(name);
       }
-      const written = await this.#write(session, made);
+      const written = await this.#write(session, made, wake);
       // Rows are locked before any is stored, by everybody: whoever locked one now could wait for who waits for us.
       if (written.size < made.length && transaction === 'ours') throw new Restart();
       for (const { index, change } of made) {
         if (written.has(index)) results[index] = change.result;
         else later.push({ key: keys[index]!, index });
       }
-      for (const { change, index } of made) if (written.has(index)) wake.see(change.task, nowMs);
+      for (const { change } of made) {
+        if (change.task && 'id' in change.task) wake.see(change.task, nowMs);
+      }
       open = later.sort((a, b) => a.index - b.index);
     }
     return results;
@@ -118,7 +120,7 @@ export class Changer {
   }
 
   /** The places that are written. The others met a row that was stored meanwhile: they must look again. */
-  async #write<T>(session: Session, made: readonly Made<T>[]): Promise<Set<number>> {
+  async #write<T>(session: Session, made: readonly Made<T>[], wake: Wake): Promise<Set<number>> {
     const written = new Set(made.map(({ index }) => index));
     const ids = new Map<number, number>();
     const added: { index: number; task: NewTask }[] = [];
@@ -136,6 +138,7 @@ export class Changer {
       const stored = await this.#inserter.insertIn(
         session,
         added.map(({ task }) => task),
+        wake,
       );
       for (const [i, { index }] of added.entries()) {
         const id = stored[i];
@@ -160,7 +163,7 @@ export class Changer {
     const id: Column = { name: 'id', type: 'int8', values: moved.map(({ after }) => after.id) };
     await session.query(
       `UPDATE ${this.#names.queue} AS q SET ${sql.map(({ name, value }) => `${name} = ${value}`).join(', ')}
-       FROM (${rowsOf([id, ...columns], params)}) AS u WHERE q.id = ANY (ARRAY[u.id])`,
+       FROM (${few(`(${rowsOf([id, ...columns], params)})`, 'n')}) AS u WHERE q.id = ANY (ARRAY[u.id])`,
       params.values,
     );
   }
@@ -185,7 +188,7 @@ export class Changer {
       parts.push(`again AS (
         UPDATE ${this.#names.inbox} AS item
         SET failure = u.again_failure, occurrences = item.occurrences + 1, last_seen = ${NOW}
-        FROM u WHERE item.task_id = ANY (ARRAY[u.again_task]) AND item.state = 'open'
+        FROM (${few('u', 'n')}) AS u WHERE item.task_id = ANY (ARRAY[u.again_task]) AND item.state = 'open'
       )`);
     }
     await session.query(`WITH ${parts.join(', ')} SELECT`, params.values);

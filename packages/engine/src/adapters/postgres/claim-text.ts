@@ -1,6 +1,6 @@
 import type { ClaimFrom, ClaimRequest } from '../../ports/schedule.ts';
 import { encodeArray } from './arrays.ts';
-import type { Params } from './batch.ts';
+import { few, type Params } from './batch.ts';
 import type { Names } from './names.ts';
 import { claimedColumns } from './rows.ts';
 import { arrived, claimed, due } from './sets.ts';
@@ -27,7 +27,7 @@ export function claimText(
   // The fence is needed: without it the planner may run the subquery again and again, and lease more than was asked for.
   return `WITH pick AS MATERIALIZED (${pick})${fit}
     UPDATE ${names.queue} AS q SET visible_at = ${until}, lease = ${token}, claims = claims + 1, arrived = false
-    FROM ${source} AS t WHERE q.id = ANY (ARRAY[t.id]) AND ${condition}
+    FROM (${few(source, 'id')}) AS t WHERE q.id = ANY (ARRAY[t.id]) AND ${condition}
     RETURNING ${claimedColumns.join(', ')}, ${msOf(NOW)} AS now`;
 }
 
@@ -80,7 +80,7 @@ export function abandonText({ queue }: Names): string {
       finished_at = CASE WHEN cancelling THEN ${NOW} END,
       verdict = CASE WHEN cancelling THEN NULL ELSE verdict END,
       cancelling = false
-    FROM held WHERE q.id = ANY (ARRAY[held.id]) RETURNING lane`;
+    FROM (${few('held', 'id')}) AS t WHERE q.id = ANY (ARRAY[t.id]) RETURNING lane`;
 }
 
 /** What may be leased, locked: the number of its lane, its id, when it is visible and how large it is. */

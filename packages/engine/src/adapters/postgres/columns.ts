@@ -118,7 +118,7 @@ export function columnsOfChange(changes: readonly { before: Task; after: Task }[
 }
 
 /** A column, and the expression over `u` that gives its value. */
-export interface ColumnSql {
+interface ColumnSql {
   name: string;
   value: string;
 }

@@ -49,8 +49,8 @@ export class OwnConnections implements Connections {
     try {
       return await pool.connect();
     } catch (error) {
-      if (!isRefusedSetting(error)) throw error;
       // PgBouncer takes no such setting. Then only our own timer ends a statement.
+      if (!isRefusedSetting(error) || (pool === this.#pool && !this.#hasServerTimeout)) throw error;
       if (pool === this.#pool) {
         this.#hasServerTimeout = false;
         this.#pool = this.#create();

@@ -29,6 +29,7 @@ export function postgres(options: string | PostgresOptions): Store {
         channel: names.channel,
         instance,
         timeoutMs: settings.limits.statementTimeoutMs,
+        checkEveryMs: settings.listenCheckMs,
         random,
         send: (channel) => notifier.send(channel, ''),
         hear: (hint) => notifier.tellHere(hint),

@@ -7,8 +7,9 @@ import type { Database, Session } from './database.ts';
 import { isDataFault, isLockTimeout } from './faults.ts';
 import { recordColumns, writeRecords } from './inbox-text.ts';
 import type { Names } from './names.ts';
-import { numberOf } from './rows.ts';
-import { later, NOW, timeAt } from './times.ts';
+import { numberOf, timeOf } from './rows.ts';
+import { later, msOf, NOW, timeAt } from './times.ts';
+import type { Wake } from './wake.ts';
 
 /** A task with its place in the batch that was given. */
 interface Placed {
@@ -20,6 +21,8 @@ interface Placed {
 
 interface Outcome {
   ids: (number | undefined)[];
+  /** What was stored, to tell of it. */
+  wake: Wake;
   /** Tasks that will never be taken. */
   faults: TaskFault[];
   /** Why tasks could not be stored now. */
@@ -39,8 +42,9 @@ export class Inserter {
     this.#names = names;
   }
 
-  async insert(tasks: readonly NewTask[]): Promise<(number | undefined)[]> {
-    const outcome: Outcome = { ids: Array.from({ length: tasks.length }), faults: [], locked: [] };
+  /** Also when it rejects some may be stored, which `wake` has seen then. */
+  async insert(tasks: readonly NewTask[], wake: Wake): Promise<(number | undefined)[]> {
+    const outcome = outcomeOf(tasks, wake);
     await this.#insertParts(placedOf(tasks), outcome, this.#database.limits.lockTimeoutMs);
     const { ids, faults, locked } = outcome;
     // First of all: it is not stored, and must be tried again.
@@ -54,9 +58,14 @@ export class Inserter {
   }
 
   /** In a transaction of the caller, which a fault would end anyway. */
-  insertIn(session: Session, tasks: readonly NewTask[]): Promise<(number | undefined)[]> {
-    const ids: (number | undefined)[] = Array.from({ length: tasks.length });
-    return this.#insertOnce(session, placedOf(tasks), ids, '').then(() => ids);
+  async insertIn(
+    session: Session,
+    tasks: readonly NewTask[],
+    wake: Wake,
+  ): Promise<(number | undefined)[]> {
+    const outcome = outcomeOf(tasks, wake);
+    await this.#insertOnce(session, placedOf(tasks), outcome, '');
+    return outcome.ids;
   }
 
   /** A task that the server does not take, or that somebody is just storing, must not keep the others out. */
@@ -68,7 +77,7 @@ export class Inserter {
     try {
       // For this statement alone, without a setting of the session: it is worked out before the first row is stored.
       const patience = `WHERE (SELECT set_config('lock_timeout', '${lockTimeoutMs}', true)) IS NOT NULL`;
-      await this.#insertOnce(this.#database, placed, outcome.ids, patience);
+      await this.#insertOnce(this.#database, placed, outcome, patience);
     } catch (error) {
       const isLocked = isEngineError(error) && isLockTimeout(error.cause);
       const isBadTask = isDataFault(error) || (isEngineError(error) && error.code === 'INVALID_ID');
@@ -88,7 +97,7 @@ export class Inserter {
   async #insertOnce(
     session: Session,
     placed: readonly Placed[],
-    ids: (number | undefined)[],
+    { ids, wake }: Outcome,
     patience: string,
   ): Promise<void> {
     if (placed.length === 0) return;
@@ -104,6 +113,8 @@ export class Inserter {
       const byKey = await this.#keysOf(session, stored);
       for (const { index, key } of placed) ids[index] = byKey.get(key);
     }
+    const nowMs = timeOf(row?.[1]);
+    for (const { index, task } of placed) if (ids[index] !== undefined) wake.see(task, nowMs);
   }
 
   async #keysOf(session: Session, ids: readonly number[]): Promise<Map<string, number>> {
@@ -118,6 +129,10 @@ export class Inserter {
       ]),
     );
   }
+}
+
+function outcomeOf(tasks: readonly NewTask[], wake: Wake): Outcome {
+  return { ids: Array.from({ length: tasks.length }), wake, faults: [], locked: [] };
 }
 
 function faultOf({ task, index }: Placed, error: unknown): TaskFault {
@@ -156,7 +171,7 @@ function insertText(
   const insert = `INSERT INTO ${names.queue} (${targets.map(({ name }) => name).join(', ')})
     SELECT ${targets.map(({ value }) => value).join(', ')}`;
   const onKnown = 'ON CONFLICT (message_id, original_queue, kind) DO NOTHING';
-  const answer = 'SELECT array_agg(id)::text AS ids FROM new';
+  const answer = `SELECT array_agg(id)::text AS ids, ${msOf(NOW)} AS now FROM new`;
   if (!hasRecords) {
     return `WITH new AS (${insert} FROM (${source}) AS u ${patience} ${onKnown} RETURNING id) ${answer}`;
   }

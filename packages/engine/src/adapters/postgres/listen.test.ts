@@ -1,3 +1,4 @@
+import { connect, createServer, type Socket } from 'node:net';
 import { type Database, describePostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -141,6 +142,36 @@ describePostgres(({ freshDatabase }) => {
     );
   });
 
+  test('notices a connection that has died without a word', async () => {
+    const faults: string[] = [];
+    await using proxy = await freezingProxy(database.url);
+    const store = await open({
+      listenUrl: proxy.url,
+      listenCheckMs: 50,
+      statementTimeoutMs: 1000,
+      onFault: (what) => faults.push(what),
+    });
+    const hints = hintsOf(store);
+    await listening(1);
+    await vi.waitFor(async () => {
+      await (await open({ listen: false })).insert([inLane('before')]);
+      expect(hints.flatMap(({ lanes = [] }) => lanes)).toContain('before');
+    }, soon);
+    proxy.freezeAll();
+    // Nothing comes any more, and nothing says so: the next look finds out, and a new connection is made.
+    await vi.waitFor(() => expect(hints).toContainEqual({}), soon);
+    expect(faults).toHaveLength(1);
+  });
+
+  test('reaches others in a schema with the longest of names, too', async () => {
+    const schema = 's'.repeat(63);
+    const one = await open({ schema });
+    const hints = hintsOf(await open({ schema }));
+    await listening(2);
+    await one.insert([inLane('a')]);
+    await vi.waitFor(() => expect(hints).toContainEqual({ lanes: ['a'], inMs: 0 }), soon);
+  });
+
   test('needs no connection for it where it is told not to listen', async () => {
     const store = await open({ listen: false });
     const hints = hintsOf(store);
@@ -168,3 +199,35 @@ describePostgres(({ freshDatabase }) => {
     error.mockRestore();
   });
 });
+
+/** Passes everything on; connections that are frozen stay open and silent. */
+async function freezingProxy(upstreamUrl: string) {
+  const upstream = new URL(upstreamUrl);
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const toServer = connect(Number(upstream.port), upstream.hostname);
+    for (const socket of [client, toServer]) {
+      sockets.add(socket);
+      socket.on('error', () => socket.destroy());
+    }
+    client.pipe(toServer);
+    toServer.pipe(client);
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const url = new URL(upstreamUrl);
+  url.port = `${(server.address() as { port: number }).port}`;
+  return {
+    url: url.href,
+    freezeAll() {
+      for (const socket of sockets) socket.unpipe().pause();
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => {
+        server.close(resolve);
+      });
+    },
+  };
+}

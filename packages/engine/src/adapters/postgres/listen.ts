@@ -6,15 +6,14 @@ import { quoteName } from './names.ts';
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 30_000;
-/** How often a listener makes sure that it still hears. */
-const CHECK_EVERY_MS = 30_000;
-
-export interface ListenerParts {
+interface ListenerParts {
   connections: Connections;
   channel: string;
   /** Tells this instance's own messages from others'. */
   instance: string;
   timeoutMs: number;
+  /** How often to make sure that it still hears. */
+  checkEveryMs: number;
   random: Random;
   /** Sends an empty message to a channel, on another connection. */
   send: (channel: string) => Promise<void>;
@@ -87,7 +86,7 @@ export class Listener {
         () => this.#scheduleCheck(connection),
         (error: unknown) => this.#fail(connection, error),
       );
-    }, CHECK_EVERY_MS);
+    }, this.#parts.checkEveryMs);
     this.#timer.unref();
   }
 

@@ -34,7 +34,7 @@ export interface MigrationParts {
 }
 
 /** What the tables are, and who may use them. */
-export interface Version {
+interface Version {
   version: number;
   oldest: number;
 }
@@ -116,7 +116,7 @@ function setVersion(names: Names, version: number): string {
 }
 
 /** Statements on a connection of their own, without the limits of daily work: an index may take its time. */
-export class Migration implements Session {
+class Migration implements Session {
   readonly #worker: Dedicated;
   readonly #parts: MigrationParts;
 

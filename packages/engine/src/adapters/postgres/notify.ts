@@ -89,8 +89,10 @@ function both(a: Hint, b: Hint): Hint {
 }
 
 function payloadOf(hint: Hint & { from?: string }): string {
-  const { lanes, ...rest } = hint;
-  if (!lanes || lanes.length > MAX_LANES) return JSON.stringify(rest);
-  const payload = JSON.stringify(hint);
-  return Buffer.byteLength(payload) > MAX_PAYLOAD_BYTES ? JSON.stringify(rest) : payload;
+  const { lanes, state: _, ...rest } = hint;
+  if (!lanes) return JSON.stringify(hint);
+  const payload = lanes.length > MAX_LANES ? '' : JSON.stringify(hint);
+  // Too many to name: look for yourself. The state is read then too, and named alone it would be all that is read.
+  const isShort = payload !== '' && Buffer.byteLength(payload) <= MAX_PAYLOAD_BYTES;
+  return isShort ? payload : JSON.stringify(rest);
 }

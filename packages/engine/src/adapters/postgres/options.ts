@@ -26,6 +26,8 @@ export interface PostgresOptions {
   lockTimeoutMs?: number;
   /** How long to wait for another process that migrates, and for tables in use (60 s). */
   migrationTimeoutMs?: number;
+  /** How often the connection for notifications is tried, since such connections die silently (30 s). */
+  listenCheckMs?: number;
   /** Hears of faults that no call fails by: an outage of notifications. */
   onFault?: (what: string, error: unknown) => void;
   /** Spreads pauses. */
@@ -41,6 +43,7 @@ export interface PostgresSettings {
   maxConnections: number;
   limits: DatabaseLimits;
   migrationTimeoutMs: number;
+  listenCheckMs: number;
   onFault: (what: string, error: unknown) => void;
   random: Random;
 }
@@ -55,6 +58,7 @@ const fields = {
   connectTimeoutMs: { kind: 'integer', min: 1, max: DAY_MS, default: 5000 },
   lockTimeoutMs: { kind: 'integer', min: 1, max: DAY_MS, default: 3000 },
   migrationTimeoutMs: { kind: 'integer', min: 1, max: DAY_MS, default: 60_000 },
+  listenCheckMs: { kind: 'integer', min: 1, max: DAY_MS, default: 30_000 },
 } as const satisfies Fields;
 
 export function readOptions(given: string | PostgresOptions): PostgresSettings {
@@ -103,6 +107,7 @@ export function readOptions(given: string | PostgresOptions): PostgresSettings {
     maxConnections: values['maxConnections'] as number,
     limits: { statementTimeoutMs, connectTimeoutMs, lockTimeoutMs },
     migrationTimeoutMs: values['migrationTimeoutMs'] as number,
+    listenCheckMs: values['listenCheckMs'] as number,
     onFault,
     random,
   };

@@ -1,5 +1,6 @@
 import type { OutboxMessage } from '../../ports/schedule.ts';
 import { encodeArray } from './arrays.ts';
+import { few } from './batch.ts';
 import type { Database } from './database.ts';
 import type { Names } from './names.ts';
 import { bytesOf, destinationOf, numberOf, parsed } from './rows.ts';
@@ -23,7 +24,7 @@ export class OutboxTable {
        ),
        taken AS (
          UPDATE ${this.#names.outbox} AS message SET visible_at = ${later('$2::float8')}
-         FROM pick WHERE message.id = ANY (ARRAY[pick.id])
+         FROM (${few('pick', 'id')}) AS t WHERE message.id = ANY (ARRAY[t.id])
          RETURNING message.id, kind, address, payload, headers
        )
        SELECT * FROM taken ORDER BY id`,

@@ -1,5 +1,5 @@
 import type { Lease, Settlement } from '../../ports/schedule.ts';
-import { type Column, type Params, rowsOf } from './batch.ts';
+import { type Column, few, type Params, rowsOf } from './batch.ts';
 import { openItems, outboxColumns, recordColumns, sendAll, writeRecords } from './inbox-text.ts';
 import type { Names } from './names.ts';
 import { failureColumns } from './rows.ts';
@@ -62,7 +62,7 @@ export function settleText(
     rows,
     `settled AS (
       UPDATE ${names.queue} AS q SET ${isFinal ? finalValues : anyValues}
-      FROM held AS u WHERE q.id = ANY (ARRAY[u.id]) AND ${held} RETURNING ${returned.join(', ')}
+      FROM (${few('held', 'n')}) AS u WHERE q.id = ANY (ARRAY[u.id]) AND ${held} RETURNING ${returned.join(', ')}
     )`,
   ];
   if (hasRecords) parts.push(`record AS (${writeRecords(names, 'settled')})`);
@@ -86,7 +86,7 @@ export function renewText(
   const source = rowsOf(leaseColumns(leases), params);
   return `WITH ${heldRows(names, source)}
     UPDATE ${names.queue} AS q SET visible_at = ${later(`${params.add(leaseMs)}::float8`)}
-    FROM held AS u WHERE q.id = ANY (ARRAY[u.id]) RETURNING u.n, q.arrived`;
+    FROM (${few('held', 'n')}) AS u WHERE q.id = ANY (ARRAY[u.id]) RETURNING u.n, q.arrived`;
 }
 
 /**

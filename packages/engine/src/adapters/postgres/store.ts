@@ -36,7 +36,7 @@ import { Settler } from './settle.ts';
 import { StateTable } from './state.ts';
 import { Wake } from './wake.ts';
 
-export interface StoreParts {
+interface StoreParts {
   database: Database;
   connections: Connections;
   names: Names;
@@ -109,14 +109,14 @@ export class PostgresStore implements Store {
   async insert(tasks: readonly NewTask[], tx?: unknown): Promise<(number | undefined)[]> {
     if (tasks.length === 0) return [];
     const session = tx === undefined ? undefined : sessionOf(tx);
-    const ids = await (session
-      ? this.#inserter.insertIn(session, tasks)
-      : this.#inserter.insert(tasks));
     const wake = new Wake();
-    const nowMs = Date.now();
-    for (const [i, task] of tasks.entries()) if (ids[i] !== undefined) wake.see(task, nowMs);
-    await this.#tell(wake.hint, session);
-    return ids;
+    try {
+      return await (session
+        ? this.#inserter.insertIn(session, tasks, wake)
+        : this.#inserter.insert(tasks, wake));
+    } finally {
+      await this.#tell(wake.hint, session);
+    }
   }
 
   async change<T>(
@@ -128,7 +128,7 @@ export class PostgresStore implements Store {
     if (tx !== undefined) {
       const session = sessionOf(tx);
       const wake = new Wake();
-      const results = await this.#changer.change(session, keys, move, wake, 'the caller’s');
+      const results = await this.#changer.change(session, keys, move, wake, 'caller');
       await this.#tell(wake.hint, session);
       return results;
     }

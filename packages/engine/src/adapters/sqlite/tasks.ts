@@ -23,8 +23,8 @@ export class TaskTable {
     );
     this.#insertFresh = db.prepare(
       `INSERT INTO retry_queue (message_id, original_queue, kind, address, lane, max_retries, next_retry_at,
-         visible_at, created_at, expires_at, policy, context, original_payload)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12) ${onKnown}`,
+         visible_at, created_at, expires_at, policy, context, original_payload, arrival)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ${onKnown}`,
     );
     this.#insertAny = db.prepare(
       `INSERT INTO retry_queue (message_id, original_queue, kind, address, created_at, ${mutable.join(', ')})
@@ -60,6 +60,7 @@ export class TaskTable {
           task.policy ?? null,
           contextColumn(task.context),
           task.payload,
+          task.arrival ?? null,
         )
       : this.#insertAny.run(
           bytesOfUuid(messageId),
@@ -157,7 +158,6 @@ function isFresh(task: NewTask): boolean {
     task.attempt === 0 &&
     task.failure === undefined &&
     task.record === undefined &&
-    task.arrival === undefined &&
     task.uncounted === 0 &&
     task.delayMs === 0 &&
     task.generation === 0 &&
