@@ -1,6 +1,7 @@
 import { classify, type Failure } from 'redrive';
 import type { Host } from './host.ts';
 import { type Circumstances, judge, type Judgement, refuse } from './judge.ts';
+import { openingMs } from './lane-state.ts';
 import type { Entry, Lanes } from './lanes.ts';
 import type { Delivery, Outcome, Run } from './ports/delivery.ts';
 import type { Lease, Renewed, Schedule, Settlement } from './ports/schedule.ts';
@@ -185,7 +186,9 @@ export class Courier {
       nowMs: this.#lanes.nowMs,
       durationMs: Math.round(durationMs),
       laneOpen: lane.state.breaker.state === 'open',
-      probing,
+      ...(probing
+        ? { probing: { closedForMs: openingMs(lane.state, lane.settings.breaker) } }
+        : {}),
     };
     try {
       return judge(task, kept(outcome), review ? { ...by, review } : by);

@@ -30,7 +30,6 @@ function by(changes: Partial<Circumstances> = {}): Circumstances {
     nowMs: NOW,
     durationMs: 12,
     laneOpen: false,
-    probing: false,
     ...changes,
   };
 }
@@ -175,7 +174,7 @@ describe('a failure', () => {
   });
 
   it('of a probe consumes nothing and goes to the back by its backoff', () => {
-    const probe = by({ probing: true });
+    const probe = by({ probing: { closedForMs: 0 } });
     const { settlement, lane } = judge(taskOf({ attempt: 2, uncounted: 10 }), failed(down), probe);
     expect(lane).toBe('failed');
     expect(settlement).toMatchObject({

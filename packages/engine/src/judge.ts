@@ -23,8 +23,8 @@ export interface Circumstances {
   durationMs: number;
   /** The lane's breaker opened while this delivery was under way. */
   laneOpen: boolean;
-  /** This delivery was to find out whether the lane works again, and nothing else has worked since. */
-  probing: boolean;
+  /** This delivery was to find out whether the lane works again, and if not, the lane is closed for so long. */
+  probing?: { closedForMs: number };
   review?: (task: Task, item: NewItem) => NewOutboxMessage;
 }
 
@@ -135,7 +135,7 @@ function failed(
     ...(wishMs === undefined ? {} : { retryable: true }),
   };
   if (lane === 'failed' && by.probing) {
-    // It only found out that the lane is still down. To the back, so that the next probe is another task.
+    // It only found out that the lane is still down.
     return { settlement: { ...uncounted(task, backoff(task, by), task.uncounted), record }, lane };
   }
   const decision = decide(by.policy, facts);
@@ -159,9 +159,15 @@ function failed(
   return wishMs === undefined ? { settlement, lane, decided } : { settlement, lane };
 }
 
+/** After a probe: behind all that comes until the next one, which is then another task. */
 function backoff(task: Task, by: Circumstances): number {
   const attempt = task.attempt + 1 + task.uncounted;
-  return delayFor(by.policy, { attempt, random: unitRandom(by.seed, task.messageId, attempt) });
+  const closedForMs = by.probing?.closedForMs ?? 0;
+  const delayMs = delayFor(by.policy, {
+    attempt,
+    random: unitRandom(by.seed, task.messageId, attempt),
+  });
+  return closedForMs + delayMs;
 }
 
 function uncounted(

@@ -147,7 +147,7 @@ describe('readLaneState', () => {
 
   it('mends counts that are none', () => {
     expect(readLaneState({ breaker: { state: 'open', untilMs: 5, openings: 'x' } })).toEqual({
-      breaker: { state: 'open', untilMs: 5, openings: 1 },
+      breaker: { state: 'open', untilMs: 5, openings: 0 },
     });
     const breaker = { state: 'probing', untilMs: 5, openings: 2, by: 'me', limit: -3 };
     expect(readLaneState({ breaker })).toEqual({ breaker: { ...breaker, limit: 1 } });

@@ -54,8 +54,14 @@ export function permit(
 /** The destination is in trouble. Each opening in a row lasts twice as long as the one before. */
 export function opened(lane: LaneState, nowMs: number, settings: BreakerSettings): LaneState {
   const before = lane.breaker.state === 'closed' ? 0 : lane.breaker.openings;
-  const forMs = Math.min(settings.openForMs * 2 ** Math.min(before, 30), settings.maxOpenForMs);
-  return { ...lane, breaker: { state: 'open', untilMs: nowMs + forMs, openings: before + 1 } };
+  const untilMs = nowMs + openingMs(lane, settings);
+  return { ...lane, breaker: { state: 'open', untilMs, openings: before + 1 } };
+}
+
+/** How long it would be open, if it opened now. */
+export function openingMs({ breaker }: LaneState, settings: BreakerSettings): number {
+  const before = breaker.state === 'closed' ? 0 : breaker.openings;
+  return Math.min(settings.openForMs * 2 ** Math.min(before, 30), settings.maxOpenForMs);
 }
 
 /** A clean round: as many successes as the limit, and no failure. Twice as many next time, or closed for all. */
@@ -70,7 +76,8 @@ export function ramped(
   if (breaker.state !== 'probing' || breaker.by !== instance) return lane;
   const limit = breaker.limit * 2;
   if (limit >= concurrency) return { ...lane, breaker: { state: 'closed' } };
-  return { ...lane, breaker: { ...breaker, limit, untilMs: nowMs + turnMs } };
+  // It did work: the next opening is a new one, and short.
+  return { ...lane, breaker: { ...breaker, limit, openings: 0, untilMs: nowMs + turnMs } };
 }
 
 export function paused(lane: LaneState, nowMs: number, by?: string): LaneState {
@@ -92,7 +99,7 @@ export function readLaneState(value: unknown): LaneState {
 function readBreaker(breaker: Record<string, unknown>): BreakerState {
   const { state, by } = breaker;
   const untilMs = Number(breaker['untilMs']);
-  const openings = Number(breaker['openings']) || 1;
+  const openings = Number(breaker['openings']) || 0;
   if (!Number.isFinite(untilMs)) return { state: 'closed' };
   if (state === 'open') return { state, untilMs, openings };
   if (state === 'probing' && typeof by === 'string') {

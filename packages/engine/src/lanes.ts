@@ -197,12 +197,12 @@ export class Lanes {
     lane.failures += 1;
     if (lane.failedTasks.size < 2) lane.failedTasks.add(taskId);
     lane.clean = 0;
+    const isProbe = breaker.state === 'probing' && breaker.limit === 1;
     const isMine = breaker.state === 'probing' && breaker.by === this.#instance;
     const isShared = lane.failedTasks.size > 1 || !ran;
-    // The first probe decides alone. Later in the ramp one task that keeps failing must not close it to all others.
-    const isDown = isMine && (breaker.limit === 1 || isShared);
-    if (isDown || (lane.failures >= lane.settings.failures && isShared))
-      void this.#write(lane, opened(lane.state, this.nowMs, lane.settings.breaker));
+    // The first probe decides alone. Later in the ramp a few tasks that keep failing must not close it to the others.
+    const isDown = (isMine && isProbe) || (lane.failures >= lane.settings.failures && isShared);
+    if (isDown) void this.#write(lane, opened(lane.state, this.nowMs, lane.settings.breaker));
   }
 
   async pause(name: string, by?: string): Promise<void> {

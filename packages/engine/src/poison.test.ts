@@ -190,7 +190,9 @@ describe('two tasks that always fail', () => {
       await engine.submit('job', { dueAt: clock.now() });
       await clock.advance('1m');
     }
-    expect(late).toHaveLength(120);
-    expect(late.toSorted((a, b) => a - b)[60]).toBeLessThan(60_000);
+    const sorted = late.toSorted((a, b) => a - b);
+    expect(sorted.length).toBeGreaterThan(115);
+    expect(sorted[60]).toBeLessThan(60_000);
+    expect(sorted.at(-1)).toBeLessThan(180_000);
   });
 });
