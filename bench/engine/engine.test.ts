@@ -29,12 +29,13 @@ describe('the work', () => {
     let running = 0;
     let most = 0;
     const done: number[] = [];
-    await timed([1, 2, 3, 4, 5], 2, async (one) => {
+    const work = async (one: number) => {
       most = Math.max(most, ++running);
       await Promise.resolve();
       running -= 1;
       done.push(one);
-    });
+    };
+    await timed([1, 2, 3, 4, 5], work, 2);
     expect(most).toBe(2);
     expect(done.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5]);
   });

@@ -19,6 +19,8 @@ export interface Work {
 }
 
 export const BATCH = 1000;
+/** For everybody: with fewer the server waits for batches, with more it gains nothing. */
+export const BATCHES_AT_ONCE = 4;
 const PAYLOAD_BYTES = 256;
 /** Time to store what is due later, before the first of it is. */
 export const LEAD_MS = 1000;
@@ -44,11 +46,11 @@ export function dueTimes(tasks: number, spanMs: number): (n: number) => number {
   return (n) => startMs + Math.floor((n * spanMs) / tasks);
 }
 
-/** Does the work for each, so many at once, and resolves to the ms that took. */
+/** Does the work for each, some at once, and resolves to the ms that took. */
 export async function timed<T>(
   list: readonly T[],
-  atOnce: number,
   work: (one: T) => Promise<unknown>,
+  atOnce = BATCHES_AT_ONCE,
 ): Promise<number> {
   const startMs = performance.now();
   let next = 0;

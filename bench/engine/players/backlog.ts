@@ -47,8 +47,8 @@ export class BacklogPlayer extends RedrivePlayer {
   }
 
   /**
-   * Does the work of a healthy lane while another one fails whatever it tries: its breaker opens, and lets a probe through
-   * twice a second. The ms from the start of the first to the durable completion of the last.
+   * Does the work of a healthy lane while another one fails whatever it tries: its breaker opens, and lets a
+   * probe through after half a second, a second, and so on. The ms from the start of the first to the durable completion of the last.
    */
   async healthy(tasks: number): Promise<number> {
     const tally = new Tally(tasks);
@@ -59,7 +59,7 @@ export class BacklogPlayer extends RedrivePlayer {
       },
     });
     engine.handle('work', { concurrency: CONCURRENCY }, (payload: Work) => tally.did(payload));
-    engine.handle('sick', { concurrency: CONCURRENCY, openFor: '500ms' }, () => {
+    engine.handle('sick', { openFor: '500ms' }, () => {
       throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     });
     await engine.start();

@@ -8,7 +8,6 @@ const QUEUE = 'work';
  * Its best, by its documentation and by trial: `addBulk`, one worker with 200 jobs at once, and jobs removed when they
  * are done. Its Redis keeps nothing on disk: what is done here would be forgotten if the server ended.
  */
-const ADDS_AT_ONCE = 2;
 const JOBS_AT_ONCE = 200;
 
 export class BullMqPlayer implements Player {
@@ -24,7 +23,7 @@ export class BullMqPlayer implements Player {
 
   async schedule(tasks: number): Promise<number> {
     const batches = batchesOf(tasks, (n) => ({ name: QUEUE, data: workOf(n) }));
-    return timed(batches, ADDS_AT_ONCE, async (jobs) => this.#queue?.addBulk(jobs));
+    return timed(batches, async (jobs) => this.#queue?.addBulk(jobs));
   }
 
   async execute(tasks: number): Promise<number> {

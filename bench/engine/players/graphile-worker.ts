@@ -9,7 +9,6 @@ const TASK = 'work';
  * (its page has 500, which is slower), and completions written together (`completeJobBatchDelay`). What is done it
  * deletes, and keeps no trace of.
  */
-const ADDS_AT_ONCE = 2;
 const JOBS_AT_ONCE = 24;
 const BATCH_DELAY_MS = 0;
 const POLL_MS = 2000;
@@ -33,7 +32,7 @@ export class GraphileWorkerPlayer implements Player {
 
   async schedule(tasks: number): Promise<number> {
     const batches = batchesOf(tasks, (n) => ({ identifier: TASK, payload: workOf(n) }));
-    return timed(batches, ADDS_AT_ONCE, async (specs) => this.#utils?.addJobs(specs));
+    return timed(batches, async (specs) => this.#utils?.addJobs(specs));
   }
 
   async execute(tasks: number): Promise<number> {

@@ -10,7 +10,6 @@ const QUEUE = 'work';
  * of 1000, each completed by one statement, fetched again without a pause while they come back full
  * (`burstWhenBatchFull`). Supervision and schedules are off. A partition of its own for the queue gained nothing.
  */
-const INSERTS_AT_ONCE = 3;
 const WORKERS = 3;
 /** The shortest that it allows. */
 const POLL_SECONDS = 0.5;
@@ -28,7 +27,7 @@ export class PgBossPlayer implements Player {
   async schedule(tasks: number): Promise<number> {
     const boss = await this.#start();
     const batches = batchesOf(tasks, (n) => ({ data: workOf(n) }));
-    return timed(batches, INSERTS_AT_ONCE, (jobs) => boss.insert(QUEUE, jobs));
+    return timed(batches, (jobs) => boss.insert(QUEUE, jobs));
   }
 
   async execute(tasks: number): Promise<number> {

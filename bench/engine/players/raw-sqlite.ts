@@ -31,13 +31,14 @@ export class RawSqlitePlayer implements Player {
        ON CONFLICT (message_id, original_queue, kind) DO NOTHING`,
     );
     const batches = batchesOf(tasks, (n) => workOf(n));
-    return timed(batches, 1, async (batch) => {
+    const write = (batch: readonly Work[]) => {
       const nowMs = Date.now();
       db.exec('BEGIN IMMEDIATE');
       for (const work of batch) insert.run(uuidBytes(), nowMs, Buffer.from(JSON.stringify(work)));
       db.exec('COMMIT');
       return Promise.resolve();
-    });
+    };
+    return timed(batches, write, 1);
   }
 
   async execute(tasks: number): Promise<number> {

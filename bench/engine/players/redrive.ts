@@ -8,8 +8,7 @@ import {
 import { batchesOf, dueTimes, type Player, timed, type Work, workOf } from '../player.ts';
 import { Tally, until } from '../tally.ts';
 
-/** What a user who wants speed sets: batches sent side by side, and a lane of more than ten deliveries at once. */
-const SUBMITS_AT_ONCE = 2;
+/** More than the ten that a lane has by itself: what a user sets whose handlers are as quick as this one. */
 export const CONCURRENCY = 1000;
 
 type Tasks = Record<string, Work>;
@@ -91,13 +90,15 @@ export class RedrivePlayer implements Player {
     dueAt: (n: number) => number | undefined,
   ): Promise<number> {
     const engine = await this.create();
+    // Without one it would say, rightly, that nobody here delivers these.
+    engine.handle(to, () => undefined);
     const batches = batchesOf(tasks, (n) => {
       const due = dueAt(n);
       return { to, payload: workOf(n), ...(due === undefined ? {} : { dueAt: due }) };
     });
     // Nothing to store, but the store is open then.
     await engine.submitMany([]);
-    return timed(batches, SUBMITS_AT_ONCE, (some) => engine.submitMany(some));
+    return timed(batches, (some) => engine.submitMany(some));
   }
 
   protected async create(options: Partial<EngineOptions> = {}): Promise<Engine<Tasks>> {

@@ -1,24 +1,28 @@
 import { type SourceOptions, SourceConsumer } from './consumer.ts';
-import { Courier } from './courier.ts';
-import { Directory } from './directory.ts';
-import { Dispatcher } from './dispatcher.ts';
+import type { Courier } from './courier.ts';
+import type { Directory } from './directory.ts';
+import type { Dispatcher } from './dispatcher.ts';
 import type { EngineStats, HandlerOptions, LaneReport, Rejected } from './engine.ts';
-import { checkNames, type EngineOptions, engineSettings } from './engine-options.ts';
+import {
+  checkNames,
+  type EngineOptions,
+  type EngineSettings,
+  engineSettings,
+} from './engine-options.ts';
 import { EngineError } from './errors.ts';
 import type { Handler } from './handlers.ts';
-import { type Host, hostOf } from './host.ts';
-import { Intake } from './intake.ts';
-import { type Lane, Lanes } from './lanes.ts';
+import type { Host } from './host.ts';
+import type { Intake } from './intake.ts';
+import type { Lane, Lanes } from './lanes.ts';
 import { type Accepted, type Arrival, cancel, expedite } from './moves.ts';
-import { Observer } from './observer.ts';
-import { Outbox } from './outbox.ts';
+import type { Observer } from './observer.ts';
+import type { Outbox } from './outbox.ts';
 import { pause, persist } from './patience.ts';
-import { Policies } from './policies.ts';
 import type { Inbox } from './ports/inbox.ts';
 import type { TaskKey, TaskQuery } from './ports/schedule.ts';
 import type { Store } from './ports/store.ts';
-import { Pruner } from './pruner.ts';
-import { Settler } from './settler.ts';
+import type { Pruner } from './pruner.ts';
+import type { Settler } from './settler.ts';
 import {
   checkedId,
   checkedLane,
@@ -27,22 +31,20 @@ import {
   type Submission,
   type SubmitOptions,
 } from './submission.ts';
-import { type Submitted, Submitter } from './submitter.ts';
-import type { Destination, NewTask, Task } from './task.ts';
-import { Trail } from './trail.ts';
+import type { Submitted, Submitter } from './submitter.ts';
+import type { Destination, Task } from './task.ts';
+import type { Trail } from './trail.ts';
+import { type Shared, wire } from './wiring.ts';
 
-const MAX_HELD = 5000;
-const MAX_HELD_BYTES = 64 * 1024 * 1024;
 /** After an abort, so much time for handlers to notice. */
 const ABORT_MS = 1000;
 const CLOSE_MS = 5000;
 const SEED = 'seed';
 const MAX_WARNED = 100;
 
-/** Wires the parts together, and starts and stops them. See the interface `Engine` for what each method promises. */
+/** The engine's parts as one: starts and stops them. See the interface `Engine` for what each method promises. */
 export class DurableEngine {
-  readonly #options: EngineOptions;
-  readonly #graceMs: number;
+  readonly #settings: EngineSettings;
   readonly #store: Store;
   readonly #host: Host;
   readonly #directory: Directory;
@@ -62,7 +64,7 @@ export class DurableEngine {
   readonly #ending = new AbortController();
   /** Somebody asked twice to stop. */
   readonly #hurry = new AbortController();
-  #seed = 0;
+  readonly #shared: Shared;
   #opened: Promise<void> | undefined;
   #started: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
@@ -70,69 +72,22 @@ export class DurableEngine {
 
   constructor(options: EngineOptions) {
     checkNames(options);
-    const settings = engineSettings(options);
-    const { leaseMs, heartbeatMs, pollMs, maxLostLeases, retention, maxPayloadBytes } = settings;
-    const { store, review } = options;
-    const host = hostOf(options);
-    const instance = options.instance ?? `i-${Math.floor(host.random() * 2 ** 48).toString(36)}`;
-    const directory = new Directory(options, settings, host);
-    const deliveryOf = (kind: string) => directory.deliveryOf(kind);
-    const policyOf = (lane: string) => directory.policyOf(lane);
-    const lanes = new Lanes(
-      store,
-      host,
-      instance,
-      (lane) => directory.settingsOf(lane),
-      () => this.#dispatcher.wake(),
-    );
-    const nowMs = () => lanes.nowMs;
-    const policies = new Policies(store, host.log, options.policies ?? {}, policyOf);
-    const settler = new Settler(store, host, this.#ending.signal);
-    const sink = options.audit === true ? store.audit : options.audit || undefined;
-    this.#trail = new Trail(sink, host, instance);
-    this.#observer = new Observer(options.on, this.#trail, policies, host.log);
-    this.#outbox = new Outbox(store, host, (kind) => directory.brokerOf(kind), pollMs);
-    const shared = { schedule: store, host, lanes, settler, policies };
-    const courier = new Courier({
-      ...shared,
-      deliveryOf,
-      events: {
-        started: (task) => this.#observer.started(task, lanes.nowMs),
-        settled: (task, judgement, result) => {
-          if (judgement.settlement.to === 'failed') this.#outbox.wake();
-          this.#observer.settled(task, judgement, result);
-        },
-        refused: (task, reason) => {
-          this.#outbox.wake();
-          this.#observer.refused(task, reason);
-        },
-      },
-      settings: { leaseMs, heartbeatMs },
-      circumstances: () => ({ seed: this.#seed, ...(review ? { review } : {}) }),
-    });
-    const limits = {
-      leaseMs,
-      pollMs,
-      maxLostLeases,
-      maxHeld: MAX_HELD,
-      maxHeldBytes: MAX_HELD_BYTES,
-    };
-    const serves = (lane: string) => directory.serves(lane);
-    this.#dispatcher = new Dispatcher({ ...shared, courier, settings: limits, serves });
-    this.#intake = new Intake(store, host, () => this.#seed, nowMs);
-    const { handlers } = directory;
-    const checks = { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs };
-    this.#submitter = new Submitter(checks);
-    const pruning = { retention, leaseMs, everyMs: pollMs };
-    this.#pruner = new Pruner(store, host, lanes, courier, pruning);
-    this.#options = { ...options, onUnavailable: settings.onUnavailable };
-    this.#graceMs = settings.graceMs;
-    this.#store = store;
-    this.#host = host;
-    this.#directory = directory;
-    this.#lanes = lanes;
-    this.#settler = settler;
-    this.#courier = courier;
+    this.#settings = engineSettings(options);
+    this.#store = options.store;
+    const parts = wire(options, this.#settings, this.#ending.signal);
+    this.#shared = parts.shared;
+    this.#host = parts.host;
+    this.#directory = parts.directory;
+    this.#lanes = parts.lanes;
+    this.#settler = parts.settler;
+    this.#courier = parts.courier;
+    this.#dispatcher = parts.dispatcher;
+    this.#intake = parts.intake;
+    this.#submitter = parts.submitter;
+    this.#pruner = parts.pruner;
+    this.#outbox = parts.outbox;
+    this.#trail = parts.trail;
+    this.#observer = parts.observer;
   }
 
   readonly inbox: Pick<Inbox, 'item' | 'items' | 'attempts'> = {
@@ -161,10 +116,10 @@ export class DurableEngine {
   ): Promise<Submitted> {
     const { tx, ...rest } = options;
     await this.#ready(tx);
-    const prepare = () => this.#submitter.prepare({ ...rest, to, payload });
+    const prepare = async () => this.#submitter.prepare({ ...rest, to, payload });
     const arrival = await this.#patiently(prepare, tx);
     const status = await this.#patiently(() => this.#add(arrival, tx), tx);
-    this.#wasAccepted(arrival.task, status);
+    this.#wereAccepted([arrival], [status]);
     return { id: arrival.task.messageId, status: status === 'duplicate' ? status : 'accepted' };
   }
 
@@ -177,10 +132,7 @@ export class DurableEngine {
       const store = () =>
         tx === undefined ? this.#intake.storeAll(arrivals) : this.#intake.store(arrivals, tx);
       const results = await this.#patiently<Awaited<ReturnType<typeof store>>>(store, tx);
-      for (const [i, { task }] of arrivals.entries()) {
-        const result = results[i]!;
-        if (typeof result === 'string') this.#wasAccepted(task, result);
-      }
+      this.#wereAccepted(arrivals, results);
       return results;
     });
   }
@@ -286,7 +238,7 @@ export class DurableEngine {
 
   async #stop(): Promise<void> {
     const drained = this.#drain();
-    if (!(await this.#within(this.#graceMs, drained, this.#hurry.signal))) {
+    if (!(await this.#within(this.#settings.graceMs, drained, this.#hurry.signal))) {
       this.#courier.abortAll();
       await this.#within(ABORT_MS, drained, new AbortController().signal);
     }
@@ -352,7 +304,7 @@ export class DurableEngine {
     const { nowMs, documents } = await this.#store.readState(SEED);
     this.#lanes.sawTime(nowMs);
     const seed = documents.find(({ key }) => key === SEED)?.value;
-    if (typeof seed === 'number') this.#seed = seed;
+    if (typeof seed === 'number') this.#shared.seed = seed;
     await this.#lanes.refresh();
   }
 
@@ -376,7 +328,7 @@ export class DurableEngine {
 
   /** Waits for a store that is away, where that is wanted; a transaction of the caller's cannot wait. */
   #patiently<T>(work: () => Promise<T>, tx: unknown): Promise<T> {
-    if (this.#options.onUnavailable !== 'wait' || tx !== undefined) return work();
+    if (this.#settings.onUnavailable !== 'wait' || tx !== undefined) return work();
     const until = this.#ending.signal;
     return persist(work, { host: this.#host, what: 'submitting', until, isWorthIt: isAway });
   }
@@ -387,12 +339,23 @@ export class DurableEngine {
     return result!;
   }
 
-  #wasAccepted(task: NewTask, status: Accepted): void {
-    const { lane, due } = task;
-    if (!this.#directory.serves(lane)) this.#warnOf(lane);
-    const inMs = 'inMs' in due ? due.inMs : Math.max(0, due.atMs - this.#lanes.nowMs);
-    if (status === 'accepted') this.#dispatcher.expect([lane], inMs);
-    this.#observer.accepted(task, status);
+  /** Wakes the dispatcher once per lane, however many were stored. */
+  #wereAccepted(arrivals: readonly Arrival[], results: readonly (Accepted | object)[]): void {
+    const nowMs = this.#lanes.nowMs;
+    const first = new Map<string, number>();
+    for (const [i, { task }] of arrivals.entries()) {
+      const result = results[i];
+      if (typeof result !== 'string') continue;
+      this.#observer.accepted(task, result);
+      if (result !== 'accepted') continue;
+      const { lane, due } = task;
+      const inMs = 'inMs' in due ? due.inMs : Math.max(0, due.atMs - nowMs);
+      first.set(lane, Math.min(first.get(lane) ?? Infinity, inMs));
+    }
+    for (const [lane, inMs] of first) {
+      if (this.#directory.serves(lane)) this.#dispatcher.expect([lane], inMs);
+      else this.#warnOf(lane);
+    }
   }
 
   /** Once: it may be meant for another process, or be a slip. */

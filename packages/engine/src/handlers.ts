@@ -44,7 +44,10 @@ export class HandlerDelivery implements Delivery {
 
   async deliver(task: Task, run: Run): Promise<Outcome> {
     const handler = this.#handlers.get(task.destination.address)!;
-    const read = await readPayload(task, handler.schema);
+    const plain = readPlain(task);
+    const { schema } = handler;
+    const read =
+      schema && !('failure' in plain) ? await checkPayload(plain.payload, schema) : plain;
     if ('failure' in read) return { type: 'invalid', failure: read.failure };
     try {
       const context = new Context(task, run, this.#log);
@@ -91,17 +94,17 @@ class Context implements HandlerContext {
   }
 }
 
-async function readPayload(
-  { payload }: Task,
-  schema: StandardSchema | undefined,
-): Promise<{ payload: unknown } | { failure: Failure }> {
-  let value: unknown;
+type Read = { payload: unknown } | { failure: Failure };
+
+function readPlain({ payload }: Task): Read {
   try {
-    value = payload.length === 0 ? undefined : JSON.parse(utf8.decode(payload));
+    return { payload: payload.length === 0 ? undefined : JSON.parse(utf8.decode(payload)) };
   } catch {
     return { failure: invalid('The payload is not JSON.') };
   }
-  if (!schema) return { payload: value };
+}
+
+async function checkPayload(value: unknown, schema: StandardSchema): Promise<Read> {
   const checked = await schema['~standard'].validate(value);
   if (!checked.issues) return { payload: checked.value };
   return { failure: invalid(checked.issues.map(({ message }) => message).join('; ')) };

@@ -122,7 +122,9 @@ describe('tasks that go straight to the inbox', () => {
     const { clock, store, engine } = stage({ poll: '1h' });
     const { settle } = store;
     store.settle = async (batch) => {
-      await new Promise<void>((resolve) => void clock.setTimer(resolve, 400));
+      await new Promise<void>((resolve) => {
+        clock.setTimer(resolve, 400);
+      });
       return settle.call(store, batch);
     };
     engine.handle('job', { concurrency: 5000 }, () => undefined);
@@ -159,7 +161,13 @@ describe('a policy of its own', () => {
   it('stays with its task, however many others are used meanwhile', async () => {
     const { clock, engine } = stage();
     let fail: (error: Error) => void = nothing;
-    engine.handle('job', () => new Promise((_resolve, reject) => (fail = reject)));
+    engine.handle(
+      'job',
+      () =>
+        new Promise((_resolve, reject) => {
+          fail = reject;
+        }),
+    );
     await engine.start();
     const policy = { base: '1h', jitter: 'none', cap: '2h' } as const;
     const { id } = await engine.submit('job', 1, { policy });

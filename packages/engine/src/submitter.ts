@@ -31,11 +31,31 @@ export class Submitter {
     this.#parts = parts;
   }
 
-  async prepare(submission: Submission): Promise<Arrival> {
-    const { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs } = this.#parts;
-    const { to, payload, policy: wanted } = Object(submission) as Submission;
+  /** At once, unless there is a schema to ask or a policy to keep. */
+  prepare(submission: Submission): Arrival | Promise<Arrival> {
+    const { to, policy } = Object(submission) as Submission;
     const destination = destinationOf(to);
-    if (destination.kind === 'handler') await check(payload, handlers.get(destination.address));
+    const { kind, address } = destination;
+    const handler = kind === 'handler' ? this.#parts.handlers.get(address) : undefined;
+    if (!handler?.schema && policy === undefined) return this.#prepareNow(submission, destination);
+    return this.#prepareSlowly(submission, destination, handler);
+  }
+
+  async #prepareSlowly(
+    submission: Submission,
+    destination: Destination,
+    handler: RegisteredHandler | undefined,
+  ): Promise<Arrival> {
+    await check(submission.payload, handler);
+    const arrival = this.#prepareNow(submission, destination);
+    if (submission.policy === undefined) return arrival;
+    arrival.task.policy = await this.#parts.policies.keep(arrival.policy);
+    return arrival;
+  }
+
+  #prepareNow(submission: Submission, destination: Destination): Arrival {
+    const { host, policies, deliveryOf, policyOf, maxPayloadBytes, nowMs } = this.#parts;
+    const { payload, policy: wanted } = submission;
     const faults = deliveryOf(destination.kind)?.check?.(destination, submission.context) ?? [];
     if (faults[0]) throw new EngineError(faults[0].code, faults[0].message, { faults });
     const policy = wanted === undefined ? policyOf(laneOf(destination)) : policies.resolve(wanted);
@@ -47,7 +67,6 @@ export class Submitter {
       nowMs: now,
       token: Math.floor(host.random() * 2 ** 52) + 1,
     });
-    if (wanted !== undefined) task.policy = await policies.keep(policy);
     return { type: 'submit', task, policy };
   }
 
@@ -75,7 +94,8 @@ export class Submitter {
     };
     for (const [index, submission] of submissions.entries()) {
       try {
-        const arrival = await this.prepare(submission);
+        let arrival = this.prepare(submission);
+        if (arrival instanceof Promise) arrival = await arrival;
         batch.push({ index, arrival });
         bytes += arrival.task.payload.length;
       } catch (error) {

@@ -12,15 +12,20 @@ const namespace = Buffer.from('6f1c3c1e9d5b4a7e8a2f0c4d7b9e1a35', 'hex');
 
 /** A UUIDv7: its first half grows with time, so that new rows go to the end of an index. */
 export function uuidAt(nowMs: number, random: () => number): string {
-  const bytes = Buffer.alloc(16);
-  bytes.writeUIntBE(Math.max(0, Math.floor(nowMs)) % 2 ** 48, 0, 6);
-  for (let i = 6; i < 16; i += 2) bytes.writeUInt16BE(Math.floor(random() * 65_536), i);
-  return formatted(bytes, 7);
+  const time = hex(Math.max(0, Math.floor(nowMs)) % 2 ** 48, 12);
+  const version = hex(0x7000 + Math.floor(random() * 0x1000), 4);
+  const variant = hex(0x8000 + Math.floor(random() * 0x4000), 4);
+  const rest = hex(Math.floor(random() * 2 ** 48), 12);
+  return `${time.slice(0, 8)}-${time.slice(8)}-${version}-${variant}-${rest}`;
+}
+
+function hex(value: number, digits: number): string {
+  return value.toString(16).padStart(digits, '0');
 }
 
 function formatted(bytes: Buffer, version: number): string {
   bytes[6] = (bytes[6]! & 0x0f) | (version << 4);
   bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-  const hex = bytes.toString('hex');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+  const text = bytes.toString('hex');
+  return `${text.slice(0, 8)}-${text.slice(8, 12)}-${text.slice(12, 16)}-${text.slice(16, 20)}-${text.slice(20)}`;
 }

@@ -52,6 +52,12 @@ export async function examine(session: Session, names: Names): Promise<FoundTabl
   if (columns.find(([name]) => name === 'id')?.[2] !== true) {
     throw notOurs(names, 'its id has no default');
   }
+  const [key] = await session.query(
+    `SELECT FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+     WHERE i.indrelid = $1::oid AND i.indisunique AND i.indnkeyatts = 1 AND i.indpred IS NULL AND a.attname = 'id'`,
+    [oid],
+  );
+  if (!key) throw notOurs(names, 'its id is not a key');
   const [other] = await session.query(
     `SELECT status FROM ${names.queue} WHERE NOT (status = ANY ($1)) LIMIT 1`,
     [documentedStatuses],

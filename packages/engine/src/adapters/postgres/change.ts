@@ -13,6 +13,7 @@ import type { Names } from './names.ts';
 import { taskColumns, taskOf, timeOf } from './rows.ts';
 import type { Wake } from './wake.ts';
 import { msOf, NOW } from './times.ts';
+import { countOf } from './bounds.ts';
 
 type Move<T> = (task: Task | undefined, nowMs: number, index: number) => Change<T>;
 
@@ -207,9 +208,9 @@ function effectColumns(
     { name: 'kind', type: 'text', values: of((task) => task.destination.kind) },
     { name: 'address', type: 'text', values: of((task) => task.destination.address) },
     { name: 'lane', type: 'text', values: of((task) => task.lane) },
-    { name: 'attempt', type: 'int4', values: of((task) => task.attempt) },
-    { name: 'max_retries', type: 'int4', values: of((task) => task.maxAttempts - 1) },
-    { name: 'generation', type: 'int4', values: of((task) => task.generation) },
+    { name: 'attempt', type: 'int4', values: of((task) => countOf(task.attempt)) },
+    { name: 'max_retries', type: 'int4', values: of((task) => countOf(task.maxAttempts - 1)) },
+    { name: 'generation', type: 'int4', values: of((task) => countOf(task.generation)) },
     { name: 'reason', type: 'text', values: changes.map(({ item }) => item?.reason) },
     { name: 'fingerprint', type: 'text', values: changes.map(({ item }) => item?.fingerprint) },
     {

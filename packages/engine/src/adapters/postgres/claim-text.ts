@@ -5,6 +5,7 @@ import type { Names } from './names.ts';
 import { claimedColumns } from './rows.ts';
 import { arrived, claimed, due } from './sets.ts';
 import { later, msOf, NOW } from './times.ts';
+import { boundedMs, bytesUpTo, countOf } from './bounds.ts';
 
 /**
  * A statement that leases, and answers the tasks, earliest first in each lane, each with the time at the end. `all`: all
@@ -17,8 +18,8 @@ export function claimText(
   params: Params,
 ): string {
   const pick = pickText(names, from, params);
-  const most = `${params.add(maxBytes)}::bigint`;
-  const until = later(`${params.add(leaseMs)}::float8`);
+  const most = `${params.add(bytesUpTo(maxBytes))}::bigint`;
+  const until = later(`${params.add(boundedMs(leaseMs))}::float8`);
   const token = `${params.add(lease)}::bigint`;
   const fit = what === 'fitting' ? `, fit AS MATERIALIZED (${fitText(most)})` : '';
   const [source, condition] = fit
@@ -97,7 +98,7 @@ function pickText(names: Names, from: ClaimFrom, params: Params): string {
       const limits = params.add(
         encodeArray(
           'int4',
-          from.lanes.map(({ limit }) => limit),
+          from.lanes.map(({ limit }) => countOf(limit)),
         ),
       );
       return `SELECT asked.n, t.*
@@ -110,7 +111,7 @@ function pickText(names: Names, from: ClaimFrom, params: Params): string {
     }
     case 'lost': {
       const lanes = params.add(encodeArray('text', from.lanes));
-      const most = `${params.add(from.limit)}::int4`;
+      const most = `${params.add(countOf(from.limit))}::int4`;
       return `SELECT 1 AS n, t.* FROM unnest(${lanes}::text[]) AS asked(lane) CROSS JOIN LATERAL (
           SELECT ${columns} FROM ${names.queue} AS q
           WHERE ${claimed} AND NOT blocked AND q.lane = asked.lane AND visible_at <= statement_timestamp()
@@ -122,7 +123,7 @@ function pickText(names: Names, from: ClaimFrom, params: Params): string {
         FROM ${names.queue}
         WHERE status = 'pending' AND NOT blocked AND expires_at <= statement_timestamp()
           AND (lease IS NULL OR visible_at <= statement_timestamp())
-        ORDER BY expires_at, id LIMIT ${params.add(from.limit)}::int4 FOR UPDATE SKIP LOCKED`;
+        ORDER BY expires_at, id LIMIT ${params.add(countOf(from.limit))}::int4 FOR UPDATE SKIP LOCKED`;
   }
 }
 

@@ -2,7 +2,8 @@ import { queueNameOf } from '../../address.ts';
 import type { Destination, NewTask, Task } from '../../task.ts';
 import type { Element, ElementType } from './arrays.ts';
 import type { Column } from './batch.ts';
-import { failureColumns, retryCountOf } from './rows.ts';
+import { boundedMs, countOf } from './bounds.ts';
+import { failureColumns, kept, retryCountOf } from './rows.ts';
 import { timeAt } from './times.ts';
 
 /** One column of `retry_queue`, and what a task has for it. */
@@ -19,12 +20,12 @@ const mutable: readonly TaskColumn[] = [
   { name: 'lane', type: 'text', of: (task) => task.lane },
   { name: 'original_payload', type: 'bytea', of: (task) => task.payload },
   { name: 'status', type: 'text', of: (task) => task.status },
-  { name: 'attempt', type: 'int4', of: (task) => count(task.attempt) },
-  { name: 'max_retries', type: 'int4', of: (task) => count(task.maxAttempts - 1) },
-  { name: 'uncounted', type: 'int4', of: (task) => count(task.uncounted) },
-  { name: 'delay_ms', type: 'float8', of: (task) => task.delayMs },
-  { name: 'generation', type: 'int4', of: (task) => count(task.generation) },
-  { name: 'claims', type: 'int4', of: (task) => count(task.claims) },
+  { name: 'attempt', type: 'int4', of: (task) => countOf(task.attempt) },
+  { name: 'max_retries', type: 'int4', of: (task) => countOf(task.maxAttempts - 1) },
+  { name: 'uncounted', type: 'int4', of: (task) => countOf(task.uncounted) },
+  { name: 'delay_ms', type: 'float8', of: (task) => boundedMs(task.delayMs) },
+  { name: 'generation', type: 'int4', of: (task) => countOf(task.generation) },
+  { name: 'claims', type: 'int4', of: (task) => countOf(task.claims) },
   { name: 'arrived', type: 'bool', of: (task) => task.arrived },
   { name: 'cancelling', type: 'bool', of: (task) => task.cancelling },
   { name: 'blocked', type: 'bool', of: (task) => task.blocked },
@@ -35,11 +36,11 @@ const mutable: readonly TaskColumn[] = [
   {
     name: 'expires_at',
     type: 'float8',
-    of: (task) => task.expiresAtMs,
+    of: (task) => boundedMs(task.expiresAtMs),
     as: timeAt('u.expires_at'),
   },
   { name: 'context', type: 'json', of: (task) => task.context && JSON.stringify(task.context) },
-  { name: 'error_reason', type: 'text', of: (task) => task.failure?.message },
+  { name: 'error_reason', type: 'text', of: (task) => kept(task.failure?.message) },
   { name: 'failure', type: 'json', of: (task) => failureColumns(task.failure).rest },
 ];
 
@@ -69,7 +70,7 @@ const storedOnly: readonly TaskColumn[] = (
 ).map(([name, of]) => ({
   name,
   type: 'float8',
-  of: (task) => of(task as Task),
+  of: (task) => boundedMs(of(task as Task)),
   as: timeAt(`u.${name}`),
 }));
 
@@ -151,11 +152,4 @@ function shape(
     sql.push({ name: 'retry_count', value: retryCountOf(attempt, status) });
   }
   return { columns, sql };
-}
-
-const MAX_COUNT = 2 ** 31 - 1;
-
-/** As far as a column goes: without end is as good as this. */
-function count(value: number): number {
-  return Math.min(Math.max(Math.trunc(value), -MAX_COUNT), MAX_COUNT);
 }

@@ -3,6 +3,8 @@ import type { AttemptRecord } from '../../task.ts';
 import type { Column } from './batch.ts';
 import type { Names } from './names.ts';
 import { NOW } from './times.ts';
+import { agoMs, countOf } from './bounds.ts';
+import { kept } from './rows.ts';
 
 /** Parts of statements that write what never worked. Each takes its columns from a table or a part by that name. */
 
@@ -36,14 +38,22 @@ export function sendAll(names: Names, from: string, place: string): string {
 
 export function recordColumns(records: readonly (AttemptRecord | undefined)[]): Column[] {
   return [
-    { name: 'record_attempt', type: 'int4', values: records.map((one) => one?.attempt) },
-    { name: 'record_duration', type: 'float8', values: records.map((one) => one?.durationMs) },
+    {
+      name: 'record_attempt',
+      type: 'int4',
+      values: records.map((one) => one && countOf(one.attempt)),
+    },
+    {
+      name: 'record_duration',
+      type: 'float8',
+      values: records.map((one) => agoMs(one?.durationMs)),
+    },
     {
       name: 'record_failure',
       type: 'json',
       values: records.map((one) => one && JSON.stringify(one.failure)),
     },
-    { name: 'record_answer', type: 'text', values: records.map((one) => one?.answer) },
+    { name: 'record_answer', type: 'text', values: records.map((one) => kept(one?.answer)) },
   ];
 }
 

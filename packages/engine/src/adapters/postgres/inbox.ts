@@ -9,6 +9,7 @@ import { onceMore, outboxColumns, sendAll } from './inbox-text.ts';
 import type { Names } from './names.ts';
 import { bytesOf, contextOf, destinationOf, numberOf, parsed, type Row, timeOf } from './rows.ts';
 import { msOf, NOW } from './times.ts';
+import { countOf } from './bounds.ts';
 
 /** What never worked, and every execution that failed. A task's payload stays with the task. */
 export class InboxTable {
@@ -88,7 +89,7 @@ export class InboxTable {
     if (before !== undefined) filters.push(`item.id < ${params.add(before)}::bigint`);
     const where = filters.length > 0 ? `WHERE ${filters.join(' AND ')}` : '';
     const rows = await this.#database.queryAgain(
-      `${this.#select} ${where} ORDER BY item.id DESC LIMIT ${params.add(limit)}::int4`,
+      `${this.#select} ${where} ORDER BY item.id DESC LIMIT ${params.add(countOf(limit))}::int4`,
       params.values,
     );
     return rows.map(itemOf);

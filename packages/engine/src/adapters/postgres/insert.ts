@@ -10,6 +10,7 @@ import type { Names } from './names.ts';
 import { numberOf, timeOf } from './rows.ts';
 import { later, msOf, NOW, timeAt } from './times.ts';
 import type { Wake } from './wake.ts';
+import { boundedMs } from './bounds.ts';
 
 /** A task with its place in the batch that was given. */
 interface Placed {
@@ -186,8 +187,8 @@ function insertText(
 
 /** When a task is due: a delay from now, or a time, which is now where it has passed. */
 function dueOf(tasks: readonly NewTask[]): { columns: Column[]; sql: string } {
-  const inMs = tasks.map(({ due }) => ('inMs' in due ? due.inMs : null));
-  const atMs = tasks.map(({ due }) => ('atMs' in due ? due.atMs : null));
+  const inMs = tasks.map(({ due }) => ('inMs' in due ? boundedMs(due.inMs) : null));
+  const atMs = tasks.map(({ due }) => ('atMs' in due ? boundedMs(due.atMs) : null));
   const delay: Column = { name: 'due_in', type: 'float8', values: inMs };
   const time: Column = { name: 'due_at', type: 'float8', values: atMs };
   const byDelay = later('u.due_in');

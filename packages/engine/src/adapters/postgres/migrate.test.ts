@@ -208,6 +208,7 @@ describePostgres(({ freshDatabase }) => {
       'another status',
       `${documentTable} ALTER TABLE retry_queue ALTER status SET DEFAULT 'new'; INSERT INTO retry_queue (message_id, original_payload, original_queue, next_retry_at) VALUES ('${crypto.randomUUID()}', '', 'q', now())`,
     ],
+    ['no key', `${documentTable} ALTER TABLE retry_queue DROP CONSTRAINT retry_queue_pkey`],
     ['no default for its id', `${documentTable} ALTER TABLE retry_queue ALTER id DROP DEFAULT`],
     ['nothing of a table', `CREATE VIEW retry_queue AS SELECT 1 AS id`],
   ])('refuses a table of that name with %s, and leaves it alone', async (_, sql) => {

@@ -4,6 +4,7 @@ import { type Database, describePostgres, describeService } from '@redrive/servi
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { accept } from '../../moves.ts';
+import type { Settlement } from '../../ports/schedule.ts';
 import type { Store } from '../../ports/store.ts';
 import {
   arrivalOf,
@@ -198,6 +199,37 @@ describePostgres(({ freshDatabase }) => {
       tasks.map(async (task) => (await store.get(task)) !== undefined),
     );
     expect(stored).toEqual([true, false, true, false, true]);
+  });
+
+  test('settles whatever the error and the answer say', async () => {
+    const store = await open();
+    const task = await putClaimed(store, inLane('a'));
+    const failure = { class: 'unknown' as const, message: 'a \0 b \ud800', code: 'c\0d' };
+    const record = { attempt: 1, failure, durationMs: 1, answer: '\0\0' };
+    const settlement = { ...settlements.pending(task), record } as Settlement;
+    expect(await store.settle([settlement])).toEqual(['settled']);
+    expect((await row(store, task.id)).failure).toMatchObject({
+      message: 'a \ufffd b \ufffd',
+      code: 'c\0d',
+    });
+    expect(await store.attempts(task.id)).toMatchObject([{ answer: '\ufffd\ufffd' }]);
+  });
+
+  test('takes numbers without end for the largest that it can keep', async () => {
+    const store = await open();
+    const endless = newTask({
+      maxAttempts: Infinity,
+      due: { inMs: Infinity },
+      expiresAtMs: Infinity,
+    });
+    const [far] = await store.insert([endless]);
+    expect((await row(store, far!)).dueAtMs).toBeGreaterThan(Date.UTC(200_000, 0));
+    const task = await putClaimed(store, inLane('a'), { leaseMs: Infinity, maxBytes: Infinity });
+    const later = { ...settlements.pending(task), delayMs: Infinity } as Settlement;
+    expect(await store.settle([later])).toEqual(['settled']);
+    expect(await store.list({ limit: Infinity })).toHaveLength(2);
+    const never = { done: Infinity, retried: Infinity, cancelled: Infinity, failed: Infinity };
+    expect(await store.prune({ olderThanMs: never, limit: Infinity })).toBe(0);
   });
 
   test('refuses a transaction that is none', async () => {

@@ -5,6 +5,7 @@ import type { Database } from './database.ts';
 import type { Names } from './names.ts';
 import { bytesOf, destinationOf, numberOf, parsed } from './rows.ts';
 import { later } from './times.ts';
+import { boundedMs, countOf } from './bounds.ts';
 
 /** Messages that are still to be sent, oldest first. */
 export class OutboxTable {
@@ -28,7 +29,7 @@ export class OutboxTable {
          RETURNING message.id, kind, address, payload, headers
        )
        SELECT * FROM taken ORDER BY id`,
-      [limit, leaseMs],
+      [countOf(limit), boundedMs(leaseMs)],
     );
     return rows.map(([id, kind, address, payload, headers]) => ({
       id: numberOf(id),

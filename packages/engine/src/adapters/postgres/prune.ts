@@ -3,6 +3,7 @@ import type { Database } from './database.ts';
 import type { Names } from './names.ts';
 import { numberOf } from './rows.ts';
 import { NOW } from './times.ts';
+import { agoMs, countOf } from './bounds.ts';
 
 /** One open item belongs to every failed task: none of them may go. */
 const statuses = ['done', 'retried', 'cancelled'] as const;
@@ -29,7 +30,7 @@ export async function prune(
      item AS (DELETE FROM ${names.inbox} WHERE task_id = ANY (ARRAY(SELECT id FROM old)) AND state <> 'open'),
      task AS (DELETE FROM ${names.queue} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING id)
      SELECT count(*) FROM task`,
-    [limit, ...statuses.map((status) => olderThanMs[status])],
+    [countOf(limit), ...statuses.map((status) => agoMs(olderThanMs[status]))],
   );
   return numberOf(row![0]);
 }

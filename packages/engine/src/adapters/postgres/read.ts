@@ -7,6 +7,7 @@ import type { Names } from './names.ts';
 import { numberOf, taskColumns, taskOf } from './rows.ts';
 import { claimed, due } from './sets.ts';
 import { msOf } from './times.ts';
+import { countOf } from './bounds.ts';
 
 /** Looks at tasks without touching them. */
 export class Reader {
@@ -44,7 +45,7 @@ export class Reader {
     ];
     const rows = await this.#database.queryAgain(
       `SELECT ${taskColumns.join(', ')} FROM ${this.#names.queue} AS q
-       ${filters.length > 0 ? `WHERE ${filters.join(' AND ')}` : ''} ORDER BY q.id DESC LIMIT ${params.add(limit)}::int4`,
+       ${filters.length > 0 ? `WHERE ${filters.join(' AND ')}` : ''} ORDER BY q.id DESC LIMIT ${params.add(countOf(limit))}::int4`,
       params.values,
     );
     return rows.map(taskOf);
@@ -66,7 +67,7 @@ export class Reader {
        SELECT lane, ${msOf('min(visible_at) - statement_timestamp()')} AS wait FROM (
          (SELECT * FROM waiting LIMIT $2) UNION ALL (SELECT * FROM held LIMIT $2)
        ) AS first GROUP BY lane ORDER BY lane LIMIT $2`,
-      [after, limit],
+      [after, countOf(limit)],
     );
     return rows.map(([lane, wait]) => ({
       lane: lane as string,

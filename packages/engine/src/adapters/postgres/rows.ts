@@ -1,5 +1,6 @@
 import type { Failure } from 'redrive';
 import type { Destination, Reason, Task, TaskContext, TaskStatus } from '../../task.ts';
+import { cleanText } from '../../text.ts';
 import { msOf } from './times.ts';
 
 /**
@@ -103,7 +104,12 @@ export function failureColumns(failure: Failure | undefined): {
 } {
   if (!failure) return { message: undefined, rest: undefined };
   const { message, ...rest } = failure;
-  return { message, rest: JSON.stringify(rest) };
+  return { message: kept(message), rest: JSON.stringify(rest) };
+}
+
+/** Words of others, as a column takes them: a settlement must not fail by what somebody's error says. */
+export function kept(text: string | undefined): string | undefined {
+  return text?.includes('\0') ? cleanText(text) : text;
 }
 
 /** `retry_count` in the words of the contract: of one that a broker took over, the count that it was sent with. */

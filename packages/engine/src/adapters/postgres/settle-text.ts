@@ -4,6 +4,7 @@ import { openItems, outboxColumns, recordColumns, sendAll, writeRecords } from '
 import type { Names } from './names.ts';
 import { failureColumns } from './rows.ts';
 import { later, msOf, NOW } from './times.ts';
+import { boundedMs, countOf } from './bounds.ts';
 
 /**
  * What to do about a row that somebody else has locked. `wait`: for a moment, in the order of ids, as everybody does;
@@ -85,7 +86,7 @@ export function renewText(
 ): string {
   const source = rowsOf(leaseColumns(leases), params);
   return `WITH ${heldRows(names, source)}
-    UPDATE ${names.queue} AS q SET visible_at = ${later(`${params.add(leaseMs)}::float8`)}
+    UPDATE ${names.queue} AS q SET visible_at = ${later(`${params.add(boundedMs(leaseMs))}::float8`)}
     FROM (${few('held', 'n')}) AS u WHERE q.id = ANY (ARRAY[u.id]) RETURNING u.n, q.arrived`;
 }
 
@@ -164,14 +165,14 @@ function outcomeColumns(batch: readonly Settlement[]): Column[] {
     {
       name: 'attempt',
       type: 'int4',
-      values: batch.map((by) => ('attempt' in by ? by.attempt : undefined)),
+      values: batch.map((by) => ('attempt' in by ? countOf(by.attempt) : undefined)),
     },
     { name: 'uncounted', type: 'int4', values: ofPending(({ uncounted }) => uncounted) },
     { name: 'claims', type: 'int4', values: ofPending(({ claims }) => claims) },
     {
       name: 'delay_ms',
       type: 'float8',
-      values: ofPending(({ reschedule, delayMs }) => (reschedule ? delayMs : undefined)),
+      values: ofPending(({ reschedule, delayMs }) => (reschedule ? boundedMs(delayMs) : undefined)),
     },
     { name: 'message', type: 'text', values: failures.map(({ message }) => message) },
     { name: 'failure', type: 'json', values: failures.map(({ rest }) => rest) },

@@ -1,0 +1,89 @@
+import { Courier } from './courier.ts';
+import { Directory } from './directory.ts';
+import { Dispatcher } from './dispatcher.ts';
+import type { EngineOptions, EngineSettings } from './engine-options.ts';
+import { hostOf } from './host.ts';
+import { Intake } from './intake.ts';
+import { Lanes } from './lanes.ts';
+import { Observer } from './observer.ts';
+import { Outbox } from './outbox.ts';
+import { Policies } from './policies.ts';
+import { Pruner } from './pruner.ts';
+import { Settler } from './settler.ts';
+import { Submitter } from './submitter.ts';
+import { Trail } from './trail.ts';
+
+const MAX_HELD = 5000;
+const MAX_HELD_BYTES = 64 * 1024 * 1024;
+
+/** What the parts learn from the store once it is open. */
+export interface Shared {
+  /** The jitter's, one per deployment. */
+  seed: number;
+}
+
+/** Builds the parts of an engine, each with what it needs of the others. `until` ends what is tried for ever. */
+export function wire(options: EngineOptions, settings: EngineSettings, until: AbortSignal) {
+  const { leaseMs, heartbeatMs, pollMs, maxLostLeases, retention, maxPayloadBytes } = settings;
+  const { store, review } = options;
+  const shared: Shared = { seed: 0 };
+  const host = hostOf(options);
+  const instance = options.instance ?? `i-${Math.floor(host.random() * 2 ** 48).toString(36)}`;
+
+  const directory = new Directory(options, settings, host);
+  const deliveryOf = (kind: string) => directory.deliveryOf(kind);
+  const policyOf = (lane: string) => directory.policyOf(lane);
+  const settingsOf = (lane: string) => directory.settingsOf(lane);
+
+  const lanes = new Lanes(store, host, instance, settingsOf, () => dispatcher.wake());
+  const nowMs = () => lanes.nowMs;
+  const policies = new Policies(store, host.log, options.policies ?? {}, policyOf);
+  const settler = new Settler(store, host, until);
+
+  const sink = options.audit === true ? store.audit : options.audit || undefined;
+  const trail = new Trail(sink, host, instance);
+  const observer = new Observer(options.on, trail, policies, host.log);
+  const outbox = new Outbox(store, host, (kind) => directory.brokerOf(kind), pollMs);
+
+  const courier = new Courier({
+    schedule: store,
+    host,
+    lanes,
+    settler,
+    deliveryOf,
+    events: {
+      started: (task) => observer.started(task, lanes.nowMs),
+      settled: (task, judgement, result) => {
+        if (judgement.settlement.to === 'failed') outbox.wake();
+        observer.settled(task, judgement, result);
+      },
+      refused: (task, reason) => {
+        outbox.wake();
+        observer.refused(task, reason);
+      },
+    },
+    settings: { leaseMs, heartbeatMs },
+    circumstances: () => ({ seed: shared.seed, ...(review ? { review } : {}) }),
+  });
+  const limits = { maxLostLeases, maxHeld: MAX_HELD, maxHeldBytes: MAX_HELD_BYTES };
+  const dispatcher = new Dispatcher({
+    schedule: store,
+    host,
+    lanes,
+    courier,
+    settler,
+    policies,
+    settings: { leaseMs, pollMs, ...limits },
+    serves: (lane) => directory.serves(lane),
+  });
+
+  const intake = new Intake(store, host, () => shared.seed, nowMs);
+  const { handlers } = directory;
+  const checks = { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs };
+  const submitter = new Submitter(checks);
+  const pruning = { retention, leaseMs, everyMs: pollMs };
+  const pruner = new Pruner(store, host, lanes, courier, pruning);
+
+  const delivering = { shared, host, directory, lanes, settler, courier, dispatcher };
+  return { ...delivering, intake, submitter, pruner, outbox, trail, observer };
+}
