@@ -52,7 +52,9 @@ async function runSeeds(start: number, seeds: number): Promise<number> {
         }
         if (process.stdout.isTTY) process.stdout.write(`\r${sum.seeds} of ${seeds} seeds`);
       });
-      return new Promise<number>((resolve) => child.on('exit', (code) => resolve(code ?? 1)));
+      return new Promise<number>((resolve) => {
+        child.on('exit', (code) => resolve(code ?? 1));
+      });
     }),
   );
   const ms = performance.now() - startedAt;

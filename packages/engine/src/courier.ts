@@ -9,7 +9,7 @@ import type { Settler } from './settler.ts';
 import type { Reason, Task } from './task.ts';
 import { cleanFailure, cleanText } from './text.ts';
 
-export interface CourierSettings {
+interface CourierSettings {
   leaseMs: number;
   heartbeatMs: number;
 }
@@ -18,7 +18,7 @@ export interface CourierSettings {
 type Cause = 'timeout' | 'leaseLost' | 'stop';
 
 /** What the rest of the engine wants to know of a delivery. */
-export interface CourierEvents {
+interface CourierEvents {
   started(task: Task): void;
   settled(task: Task, judgement: Judgement, result: 'settled' | 'rearmed' | 'lost'): void;
   refused(task: Task, reason: Reason | 'CANCELLED'): void;

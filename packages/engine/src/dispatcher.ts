@@ -9,7 +9,7 @@ import type { Claim, ClaimFrom, Schedule } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
 import { Solo } from './solo.ts';
 
-export interface DispatcherSettings extends AppetiteLimits {
+interface DispatcherSettings extends AppetiteLimits {
   maxLostLeases: number;
 }
 

@@ -10,7 +10,7 @@ export interface LaneState {
  * `open`: nothing is claimed until `untilMs`. `probing`: only the instance `by` serves the lane, `limit` tasks at
  * once, from one on; `untilMs` is the end of its turn. `openings` counts in a row, and lengthens the next one.
  */
-export type BreakerState =
+type BreakerState =
   | { state: 'closed' }
   | { state: 'open'; untilMs: number; openings: number }
   | { state: 'probing'; untilMs: number; openings: number; by: string; limit: number };

@@ -4,7 +4,7 @@ import type { Host } from './host.ts';
 /** Pauses between tries of something that must succeed in the end: a store that is away comes back. */
 const pauses: Policy = { base: '50ms', cap: '5s', jitter: 'equal' };
 
-export interface Persistence {
+interface Persistence {
   host: Host;
   what: string;
   until: AbortSignal;

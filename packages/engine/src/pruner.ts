@@ -10,7 +10,7 @@ const REST_MS = 50;
 const MAX_STEPS = 1000;
 const EXPIRED_STEP = 100;
 
-export interface PrunerSettings {
+interface PrunerSettings {
   retention: PruneRequest['olderThanMs'];
   leaseMs: number;
   everyMs: number;

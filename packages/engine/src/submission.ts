@@ -189,7 +189,7 @@ function httpDestination(address: string): Destination {
   return { kind: 'http', address: url.href };
 }
 
-export function checkedName(name: string): string {
+function checkedName(name: string): string {
   if (name === '' || !isCleanText(name, MAX_NAME_BYTES)) {
     throw refused(
       'NO_DESTINATION',

@@ -118,6 +118,7 @@ function see(event: EngineEvent): void {
     case 'started':
     case 'taken':
     case 'cancelled':
+    case 'rearmed':
       break;
   }
 }

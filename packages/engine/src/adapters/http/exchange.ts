@@ -17,7 +17,7 @@ export interface Message {
  * `answered`: there is a status, whatever became of the body. `broken`: the connection failed. `ended`: by the
  * limit. `reached`: the other side may have got something.
  */
-export type Exchanged =
+type Exchanged =
   | { type: 'answered'; status: number; headers: IncomingHttpHeaders; body: Buffer | undefined }
   | { type: 'broken'; error: unknown; reached: boolean; reused: boolean }
   | { type: 'ended'; reached: boolean };
