@@ -17,9 +17,7 @@ import { Slots } from './slots.ts';
 import { checkUrl } from './url.ts';
 
 /** A delivery to HTTP destinations. Options that cannot work are a `ConfigError`. */
-export function http(
-  options?: HttpOptions,
-): Required<Delivery> {
+export function http(options?: HttpOptions): Required<Delivery> {
   return new HttpDelivery(options);
 }
 
