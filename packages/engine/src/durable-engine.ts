@@ -354,11 +354,11 @@ export class DurableEngine {
     }
     for (const [lane, inMs] of first) {
       if (this.#directory.serves(lane)) this.#dispatcher.expect([lane], inMs);
-      else this.#warnOf(lane);
+      else if (this.#started) this.#warnOf(lane);
     }
   }
 
-  /** Once: it may be meant for another process, or be a slip. */
+  /** Once, and not by one who only submits: it may be meant for another process, or be a slip. */
   #warnOf(lane: string): void {
     if (this.#warned.has(lane) || this.#warned.size >= MAX_WARNED) return;
     this.#warned.add(lane);
