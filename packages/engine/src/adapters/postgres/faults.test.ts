@@ -65,5 +65,7 @@ test('knows what may be tried again, what never will work, and which connection 
   expect(
     ['57P01', '08006', '25006', '23505'].map((code) => isConnectionFault(fromServer(code))),
   ).toEqual([true, true, true, false]);
-  expect(isConnectionFault(new Error('read ECONNRESET'))).toBe(true);
+  const cut = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+  expect(isConnectionFault(cut)).toBe(true);
+  expect(isConnectionFault(new Error('a fault of the move'))).toBe(false);
 });

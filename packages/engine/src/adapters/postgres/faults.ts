@@ -25,7 +25,8 @@ export function isDataFault(error: unknown): boolean {
 /** The connection is not worth keeping: it is gone, answers too late, or leads to a server that may not write. */
 export function isConnectionFault(error: unknown): boolean {
   const code = sqlState(error);
-  if (code === undefined) return true;
+  // A fault of the caller's own move is none: its transaction is rolled back before it is told.
+  if (code === undefined) return isOfConnection(error);
   return /^(08|57P)/.test(code) || code === '25006' || code === '53300';
 }
 
