@@ -523,6 +523,24 @@ describe('a task whose worker was lost', () => {
     expect(others).toBe(1);
   });
 
+  it('does not start before the others are given back: their leases must not be lost with it', async () => {
+    const { clock, engine, store } = stage();
+    for (const n of [1, 2, 3]) await putLost(store, taskFor('a', n), 2);
+    const { settle } = store;
+    store.settle = async (batch) => {
+      await sleep(clock, 1000);
+      return settle.call(store, batch);
+    };
+    const at: number[] = [];
+    engine.handle('a', () => void at.push(clock.monotonic()));
+    await engine.start();
+    await clock.advance(999);
+    expect(at).toEqual([]);
+    await clock.advance('1m');
+    expect(at).toHaveLength(3);
+    expect(Math.min(...at)).toBeGreaterThanOrEqual(1000);
+  });
+
   it('does not hold up the others for ever, when something else runs for long', async () => {
     const { clock, engine, store } = stage({ lease: '30s' });
     let others = 0;

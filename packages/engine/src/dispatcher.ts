@@ -196,7 +196,8 @@ export class Dispatcher {
     for (const lane of this.#lanes.all.values()) {
       for (const entry of lane.queue.splice(0)) void this.#release(entry);
     }
-    if (this.#courier.running > 0) return;
+    // Also what is being given back must be out of our hands first: its lease would be one more that was lost.
+    if (this.#courier.held > this.#solo.waiting.length) return;
     for (const entry of this.#solo.begin(now)) this.#start(entry);
   }
 

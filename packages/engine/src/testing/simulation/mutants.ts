@@ -59,7 +59,7 @@ export const mutants: readonly Mutant[] = [
     file: 'moves.ts',
     from: "if (task.dueAtMs > nowMs) return 'NOT_DUE';",
     to: '',
-    seed: 31,
+    seed: 457,
   },
   {
     name: 'never give up on lost workers',
