@@ -37,8 +37,8 @@ export function tally(reportText: string | undefined, exitCode: number): Tally {
   };
 }
 
-export function line({ passed, failed, skipped }: Tally): string {
-  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+export function line({ passed, failed }: Tally): string {
+  return `${passed} passed, ${failed} failed`;
 }
 
 function parse(text: string | undefined): Report | undefined {
@@ -60,6 +60,7 @@ function read(path: string): string | undefined {
 if (import.meta.main) {
   const [path = '', exitCode = '1'] = process.argv.slice(2);
   const result = tally(read(path), Number(exitCode));
+  if (result.skipped > 0) console.log(`${result.skipped} skipped`);
   console.log(line(result));
   process.exitCode = result.failed > 0 ? 1 : 0;
 }

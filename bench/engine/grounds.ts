@@ -44,7 +44,7 @@ export class Grounds implements AsyncDisposable {
         return { address: server.url, serverPid: pid, rest: noWork, remove: noWork };
       }
       case 'file': {
-        this.#folder ??= mkdtempSync(join(tmpdir(), 'redrive-bench-'));
+        this.#folder ??= temporaryFolder();
         const folder = join(this.#folder, String(++this.#places));
         const remove = () => Promise.resolve(rmSync(folder, { recursive: true }));
         return { address: join(folder, 'tasks.db'), rest: noWork, remove };
@@ -77,6 +77,13 @@ export class Grounds implements AsyncDisposable {
       },
     };
   }
+}
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'redrive-bench-'));
+  // Also after a case that broke off.
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
 }
 
 async function postgresServer() {
