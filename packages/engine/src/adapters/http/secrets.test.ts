@@ -151,6 +151,14 @@ describe('the pattern of what must not be seen', () => {
     );
   });
 
+  it.each([
+    ['in JSON as some write it', String.raw`a\/b'&\"c`],
+    ['on a page', 'a/b&#39;&amp;&quot;c'],
+    ['in base64', Buffer.from(`a/b'&"c`).toString('base64')],
+  ])('is found %s', (_, echoed) => {
+    expect(pattern([`a/b'&"c`])!.test(`x${echoed}y`)).toBe(true);
+  });
+
   it('is absent where there is nothing to hide', () => {
     expect(pattern([])).toBeUndefined();
     expect(pattern([''])).toBeUndefined();

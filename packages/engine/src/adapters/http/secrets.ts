@@ -123,10 +123,19 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
 
-/** As it stands in a header, in JSON, in a URL. */
+/** As it stands in a header, in JSON, on a page, in a URL. */
 function spellings(text: string): string[] {
   const wellFormed = Buffer.from(text).toString();
-  return [text, JSON.stringify(text).slice(1, -1), encodeURIComponent(wellFormed)];
+  const json = JSON.stringify(text).slice(1, -1);
+  return [
+    text,
+    json,
+    // As PHP writes it, as a page shows it, and as a header is often echoed.
+    json.replaceAll('/', '\\/'),
+    text.replace(/[&<>"']/g, (one) => entities[one]!),
+    encodeURIComponent(wellFormed),
+    Buffer.from(text).toString('base64'),
+  ];
 }
 
 function isOrigin(origin: unknown): boolean {
@@ -137,3 +146,11 @@ function isOrigin(origin: unknown): boolean {
 function missing(code: string, message: string): Found {
   return { failure: { class: 'transient', code, message, notExecuted: true, counted: false } };
 }
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
