@@ -89,6 +89,10 @@ describe('a payload', () => {
     expect(kept).toEqual(bytes);
     bytes[0] = 9;
     expect(kept[0]).toBe(1);
+    const buffer = Buffer.from([1, 2]);
+    const keptToo = bytesOf(buffer, 10);
+    buffer[0] = 9;
+    expect(keptToo[0]).toBe(1);
     expect(Buffer.from(bytesOf({ a: ['ü'] }, 100)).toString()).toBe('{"a":["ü"]}');
     expect(Buffer.from(bytesOf(null, 100)).toString()).toBe('null');
     expect(bytesOf(undefined, 100)).toHaveLength(0);

@@ -62,8 +62,7 @@ export function destinationOf(to: unknown): Destination {
 /** The payload as bytes: bytes as they are, anything else as JSON. */
 export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
   let bytes: Uint8Array;
-  // A copy: the caller may change his own before it is stored.
-  if (payload instanceof Uint8Array) bytes = payload.slice();
+  if (payload instanceof Uint8Array) bytes = payload;
   else {
     let json: string | undefined;
     try {
@@ -84,7 +83,8 @@ export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
       `The payload has ${bytes.length} bytes; the limit is ${maxBytes}. Keep it elsewhere and submit a reference, or raise maxPayloadBytes.`,
     );
   }
-  return bytes;
+  // A copy of the caller's own, who may change it before it is stored. Not by slice: that of a Buffer copies nothing.
+  return bytes === payload ? new Uint8Array(bytes) : bytes;
 }
 
 /** The task that a submission asks for. Its id is its own, or that of its key, or a new one. */

@@ -7,6 +7,7 @@ import type { NewItem } from './inbox.ts';
  *
  * Every method resolves only after a durable commit and is safe to call again when its answer was lost.
  * All times are the store's own: the engine hands in delays, and gets delays back.
+ * Trouble that passes is an EngineError whose code begins with STORE_; anything else is taken for a fault of the input.
  */
 export interface Schedule {
   readonly capabilities: ScheduleCapabilities;
