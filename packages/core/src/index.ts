@@ -1,3 +1,21 @@
+export {
+  type AuditDifference,
+  type AuditReplay,
+  replayAudit,
+  type ReplayOptions,
+} from './audit.ts';
+export {
+  type AuditDetails,
+  type AuditEntry,
+  auditEntry,
+  type AuditEvent,
+  type AuditSubject,
+  type Decided,
+  decisionEntry,
+  type Happening,
+  policyEntry,
+} from './audit-events.ts';
+export type { AuditGap } from './audit-sequence.ts';
 export { delayFor, type DelayFacts } from './backoff.ts';
 export {
   type Breaker,

@@ -1,4 +1,5 @@
 import type { Courier } from './courier.ts';
+import { type LostAgenda, newAgenda } from './lane-rate.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import type { Claim, ClaimFrom } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
@@ -28,7 +29,7 @@ export class Appetite {
   readonly #solo: Solo;
   readonly #limits: AppetiteLimits;
   /** When the next lease may be over that nobody settled: of what runs here alone, and of all else. */
-  readonly #lostAt = { alone: 0, others: 0 };
+  readonly #lost = { alone: newAgenda(), others: newAgenda() };
   #wasLost = false;
 
   constructor(
@@ -56,7 +57,7 @@ export class Appetite {
     if (this.#solo.isAlone || this.#settler.isTroubled || room <= 0 || this.maxBytes <= 0) {
       return undefined;
     }
-    const lost = this.#wasLost ? undefined : this.#lost(now);
+    const lost = this.#wasLost ? undefined : (this.#lostRated(now) ?? this.#lostOf(now));
     this.#wasLost = lost !== undefined;
     return lost ?? this.#due(now, room);
   }
@@ -80,22 +81,30 @@ export class Appetite {
         lane.dueAt = Math.min(lane.dueAt, at(nextInMs[i], !got.has(name)));
       }
     } else if (from.kind === 'lost') {
-      const which = whichOf(from);
-      const nextAt = Math.min(at(nextInMs[0], got.size === 0), now + this.#limits.pollMs);
-      this.#lostAt[which] = Math.min(this.#lostAt[which], nextAt);
+      const agenda = this.#agendaOf(from);
+      agenda.knownAt = at(nextInMs[0], got.size === 0);
+      const nextAt = Math.min(agenda.knownAt, now + this.#limits.pollMs);
+      agenda.lostAt = Math.min(agenda.lostAt, nextAt);
     }
   }
 
   expectLost(at: number): void {
-    this.#lostAt.alone = Math.min(this.#lostAt.alone, at);
-    this.#lostAt.others = Math.min(this.#lostAt.others, at);
+    const { alone, others } = this.#lost;
+    alone.lostAt = Math.min(alone.lostAt, at);
+    others.lostAt = Math.min(others.lostAt, at);
+    for (const { rate } of this.#lanes.rated) rate.lost.lostAt = Math.min(rate.lost.lostAt, at);
   }
 
   /** When it will want something that it does not want now, as far as it is known. */
   nextAt(now: number): number {
-    const { alone, others } = this.#lostAt;
+    const { alone, others } = this.#lost;
     let at = Infinity;
-    for (const one of [alone, others, this.#solo.freeAt]) if (one > now && one < at) at = one;
+    for (const one of [alone.lostAt, others.lostAt, this.#solo.freeAt]) {
+      if (one > now && one < at) at = one;
+    }
+    for (const { rate } of this.#lanes.rated) {
+      if (rate.lost.lostAt > now && rate.lost.lostAt < at) at = rate.lost.lostAt;
+    }
     for (const lane of this.#lanes.all.values()) {
       if (lane.dueAt >= at) continue;
       const from = Math.max(lane.dueAt, this.#servedFrom(lane, now));
@@ -123,16 +132,15 @@ export class Appetite {
   }
 
   /** Tasks that may have killed their worker are claimed a few at a time; others as many as can start. */
-  #lost(now: number): ClaimFrom | undefined {
-    const isFree = this.#solo.isFree(now) || !this.#isBusy(now);
-    const alone = isFree && now >= this.#lostAt.alone;
-    const others = now >= this.#lostAt.others;
+  #lostOf(now: number): ClaimFrom | undefined {
+    const alone = now >= this.#lost.alone.lostAt && this.#isFree(now);
+    const others = now >= this.#lost.others.lostAt;
     if (!alone && !others) return undefined;
     const lanes: Record<'alone' | 'others', string[]> = { alone: [], others: [] };
     let limit = 0;
     for (const lane of this.#lanes.all.values()) {
       const permit = this.#lanes.permit(lane);
-      if (permit.may !== 'serve') continue;
+      if (permit.may !== 'serve' || lane.rate) continue;
       const room = permit.limit - heldOf(lane);
       if (room <= 0) continue;
       const isSolo = Solo.concerns(lane.name);
@@ -144,17 +152,45 @@ export class Appetite {
     return { kind: 'lost', lanes: lanes.alone, limit: GROUP };
   }
 
-  /** What a lane may start now, and what it will start soon at its pace. */
+  /** Lanes with a rate are asked one by one, as far as there are slots: for all together there is only one limit. */
+  #lostRated(now: number): ClaimFrom | undefined {
+    for (const lane of this.#lanes.rated) {
+      const { rate, queue, name } = lane;
+      const isSolo = Solo.concerns(name);
+      if (now < rate.lost.lostAt || (isSolo && !this.#isFree(now))) continue;
+      const permit = this.#lanes.permit(lane);
+      const room = permit.may === 'serve' ? permit.limit - heldOf(lane) : 0;
+      // A slot is asked for only where it is known that something was lost: those of slow lanes are precious.
+      const isKnown = now >= rate.lost.knownAt;
+      const most = isKnown ? rate.claimable(room, queue.length) : rate.inHand(queue.length);
+      const limit = Math.min(room, most, isSolo ? 1 : MAX_CLAIM);
+      if (limit > 0) return { kind: 'lost', lanes: [name], limit };
+    }
+    return undefined;
+  }
+
   #roomIn(lane: Lane): number {
+    const room = this.#paceRoomIn(lane);
+    return lane.rate ? lane.rate.claimable(room, lane.queue.length) : room;
+  }
+
+  /** What a lane may start now, and what it will start soon at its pace. */
+  #paceRoomIn(lane: Lane): number {
     const permit = this.#lanes.permit(lane);
     if (permit.may !== 'serve') return 0;
     const held = heldOf(lane);
     if (permit.probing || Number.isNaN(lane.meanMs)) return permit.limit - held;
-    const aheadMs = Math.min(AHEAD_MS, this.#limits.leaseMs / 2);
+    const most = lane.settings.rate?.aheadMs ?? AHEAD_MS;
+    const aheadMs = Math.min(most, this.#limits.leaseMs / 2);
     const pace = (permit.limit * aheadMs) / Math.max(lane.meanMs, 0.01);
     const ahead = Math.min(MAX_CLAIM, Math.floor(pace));
-    // Not for every single one that ended: a claim for one costs as much as for many.
-    return lane.queue.length > ahead / 2 ? 0 : permit.limit + ahead - held;
+    // Not for every single one that ended: a claim for one costs as much as for many. What can start now waits no longer.
+    return held - permit.limit > ahead / 2 ? 0 : permit.limit + ahead - held;
+  }
+
+  /** Whether something that must run alone may be taken on. */
+  #isFree(now: number): boolean {
+    return this.#solo.isFree(now) || !this.#isBusy(now);
   }
 
   #isBusy(now: number): boolean {
@@ -166,8 +202,14 @@ export class Appetite {
   }
 
   #set(from: ClaimFrom, at: number): void {
-    if (from.kind === 'lost') this.#lostAt[whichOf(from)] = at;
+    if (from.kind === 'lost') this.#agendaOf(from).lostAt = at;
     if (from.kind === 'due') for (const { lane } of from.lanes) this.#lanes.get(lane).dueAt = at;
+  }
+
+  #agendaOf({ lanes }: Extract<ClaimFrom, { kind: 'lost' }>): LostAgenda {
+    const name = lanes[0]!;
+    const rate = this.#lanes.all.get(name)?.rate;
+    return rate?.lost ?? this.#lost[Solo.concerns(name) ? 'alone' : 'others'];
   }
 
   #servedFrom(lane: Lane, now: number): number {
@@ -176,10 +218,6 @@ export class Appetite {
     if (permit.untilMs === undefined) return Infinity;
     return now + Math.max(1, permit.untilMs - this.#lanes.nowMs);
   }
-}
-
-function whichOf({ lanes }: Extract<ClaimFrom, { kind: 'lost' }>): 'alone' | 'others' {
-  return Solo.concerns(lanes[0]!) ? 'alone' : 'others';
 }
 
 function heldOf(lane: Lane): number {

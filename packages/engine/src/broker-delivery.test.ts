@@ -113,7 +113,7 @@ describe('a message for a broker', () => {
     expect(broker.published).toHaveLength(600);
     expect(Math.max(...batches)).toBe(500);
     expect(await engine.list({ status: 'retried', limit: 9999 })).toHaveLength(600);
-    expect(await engine.inbox.items({ limit: 9999 })).toHaveLength(600);
+    expect((await engine.inbox.items({ limit: 9999 })).items).toHaveLength(600);
   });
 
   it('that nobody listens for goes to the inbox', async () => {

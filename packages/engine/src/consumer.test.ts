@@ -1,8 +1,8 @@
-import { definePolicy } from 'redrive';
+import { definePolicy, replayAudit } from 'redrive';
 import { seededRandom, virtualClock } from 'redrive/testing';
 import { EngineError } from './errors.ts';
 import { describe, expect, it } from 'vitest';
-import { memory } from './adapters/memory/index.ts';
+import { memory, MemoryAudit } from './adapters/memory/index.ts';
 import type { Reading } from './consumer.ts';
 import { createEngine } from './engine.ts';
 import type { EngineOptions } from './engine-options.ts';
@@ -67,6 +67,31 @@ function stage(options: Partial<EngineOptions> = {}) {
   const left = () => broker.unacknowledged(SOURCE);
   return { clock, store, broker, said, engine, put, task, left };
 }
+
+describe('the audit trail', () => {
+  it('has what was decided about failures that came in, and what could not be read', async () => {
+    const audit = new MemoryAudit();
+    const { clock, engine, put } = stage({ audit });
+    await engine.start();
+    put({ n: 1 });
+    put({ n: 2, count: 3 });
+    put('odd');
+    await clock.advance(0);
+    // Taken over, and it failed again.
+    await clock.advance(10_000);
+    put({ n: 1 });
+    await clock.advance(0);
+    const orders = { operation: 'queue:orders' };
+    expect(audit.events).toMatchObject([
+      { event_type: 'policy_registered' },
+      { ...orders, event_type: 'retry_attempt', attempt_number: 1, delay_seconds: 10 },
+      { ...orders, event_type: 'retry_exhausted', total_attempts: 4 },
+      { event_type: 'retry_abandoned', reason: 'unreadable', operation: `source:${SOURCE}` },
+      { ...orders, event_type: 'retry_attempt', attempt_number: 2, delay_seconds: 20 },
+    ]);
+    expect(await replayAudit(audit.events)).toMatchObject({ checked: 3, same: 3, missing: 0 });
+  });
+});
 
 describe('a failure that comes in', () => {
   it('is stored, acknowledged, and republished when it is due', async () => {
@@ -139,7 +164,7 @@ describe('a failure that comes in', () => {
     expect(left()).toBe(0);
     expect(await store.list({ status: 'pending', limit: 9999 })).toHaveLength(900);
     expect(Math.max(...sizes)).toBe(500);
-    expect(await engine.inbox.items({ limit: 9 })).toHaveLength(2);
+    expect((await engine.inbox.items({ limit: 9 })).items).toHaveLength(2);
   });
 
   it('that must not be retried goes straight to the inbox', async () => {
@@ -149,11 +174,11 @@ describe('a failure that comes in', () => {
     await clock.advance(0);
     expect(left()).toBe(0);
     expect(await task(1)).toMatchObject({ status: 'failed', attempt: 4 });
-    expect(await engine.inbox.items({ limit: 9 })).toMatchObject([{ reason: 'EXHAUSTED' }]);
+    expect((await engine.inbox.items({ limit: 9 })).items).toMatchObject([{ reason: 'EXHAUSTED' }]);
     // Once more, it is one more occurrence.
     put({ n: 1, count: 3 });
     await clock.advance(0);
-    expect(await engine.inbox.items({ limit: 9 })).toMatchObject([{ occurrences: 2 }]);
+    expect((await engine.inbox.items({ limit: 9 })).items).toMatchObject([{ occurrences: 2 }]);
   });
 
   it('counts on for a producer that always says 0, until it is exhausted', async () => {
@@ -236,7 +261,7 @@ describe('a message that cannot be read', () => {
     put('gibberish');
     await clock.advance(0);
     expect(left()).toBe(0);
-    const items = await engine.inbox.items({ limit: 9 });
+    const items = (await engine.inbox.items({ limit: 9 })).items;
     expect(items).toMatchObject([{ reason: 'UNREADABLE', occurrences: 2 }]);
     expect(Buffer.from(items[0]!.payload).toString()).toBe('gibberish');
     const addresses = broker.published.map(({ address }) => address);
@@ -252,7 +277,7 @@ describe('a message that cannot be read', () => {
     await clock.advance(0);
     expect(left()).toBe(0);
     expect(await task(1)).toMatchObject({ status: 'pending' });
-    expect(await engine.inbox.items({ limit: 9 })).toMatchObject([
+    expect((await engine.inbox.items({ limit: 9 })).items).toMatchObject([
       {
         reason: 'UNREADABLE',
         occurrences: 2,

@@ -35,20 +35,20 @@ export class SourceConsumer {
   readonly #intake: Intake;
   readonly #inbox: Inbox;
   readonly #host: Host;
-  readonly #inboxed: () => void;
+  readonly #inboxed: (items: readonly RawItem[]) => void;
   readonly #ending = new AbortController();
   readonly #waiting: Received[] = [];
   #consumer: Consumer | undefined;
   #work: Promise<void> | undefined;
   #isScheduled = false;
 
-  /** `inboxed` is told when something went straight to the inbox. */
+  /** `inboxed` is told when something went straight to the inbox, and what of it could not be read. */
   constructor(
     options: SourceOptions,
     intake: Intake,
     inbox: Inbox,
     host: Host,
-    inboxed: () => void,
+    inboxed: (items: readonly RawItem[]) => void,
   ) {
     this.#options = options;
     this.#intake = intake;
@@ -97,7 +97,7 @@ export class SourceConsumer {
       let results: readonly Accepted[] = [];
       if (arrivals.length > 0) results = await this.#store(messages, readings, items);
       if (items.length > 0) await persist(() => this.#inbox.append(items), trying);
-      if (items.length > 0 || results.includes('failed')) this.#inboxed();
+      if (items.length > 0 || results.includes('failed')) this.#inboxed(items);
       await this.#consumer?.ack(messages);
     } catch (error) {
       // Nothing is lost: what was not acknowledged comes again, and what was stored is known then.

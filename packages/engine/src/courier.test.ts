@@ -129,7 +129,9 @@ describe('a delivery that takes too long', () => {
     expect(ends).toHaveLength(2);
     // Its late success changes nothing: it was counted as a failure.
     expect(await engine.get(first.id)).toMatchObject({ status: 'pending', attempt: 1 });
-    expect(events.filter(({ id }) => id === second.id).at(-1)?.type).toBe('started');
+    expect(events.filter((event) => 'id' in event && event.id === second.id).at(-1)?.type).toBe(
+      'started',
+    );
   });
 });
 

@@ -3,8 +3,9 @@ import type { Host } from './host.ts';
 import { type Circumstances, judge, type Judgement, refuse } from './judge.ts';
 import { openingMs } from './lane-state.ts';
 import type { Entry, Lanes } from './lanes.ts';
+import { leaseOf } from './line.ts';
 import type { Delivery, Outcome, Run } from './ports/delivery.ts';
-import type { Lease, Renewed, Schedule, Settlement } from './ports/schedule.ts';
+import type { Renewed, Schedule, Settlement } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
 import type { Reason, Task } from './task.ts';
 import { cleanFailure, cleanText } from './text.ts';
@@ -21,7 +22,7 @@ type Cause = 'timeout' | 'leaseLost' | 'stop';
 interface CourierEvents {
   started(task: Task): void;
   settled(task: Task, judgement: Judgement, result: 'settled' | 'rearmed' | 'lost'): void;
-  refused(task: Task, reason: Reason | 'CANCELLED'): void;
+  refused(task: Task, reason: Reason | 'CANCELLED', by: Settlement): void;
 }
 
 const MAX_RENEWALS = 1000;
@@ -102,8 +103,9 @@ export class Courier {
   async refuse(task: Task, reason: Reason | 'CANCELLED'): Promise<void> {
     this.#refusing += 1;
     try {
-      const result = await this.#settler.settle(this.#refusal(task, reason));
-      if (result === 'settled') this.#events.refused(task, reason);
+      const refusal = this.#refusal(task, reason);
+      const result = await this.#settler.settle(refusal);
+      if (result === 'settled') this.#events.refused(task, reason, refusal);
     } catch (error) {
       this.#host.log.error({ err: error, id: task.messageId }, 'not settled: its lease will end');
     }
@@ -287,7 +289,8 @@ export class Courier {
       for (let i = 0; i < due.length; i += MAX_RENEWALS) {
         const some = due.slice(i, i + MAX_RENEWALS);
         const sentAt = clock.monotonic();
-        const held = await this.#schedule.renew(some.map(leaseOf), leaseMs);
+        const leases = some.map(({ task }) => leaseOf(task));
+        const held = await this.#schedule.renew(leases, leaseMs);
         for (const [j, entry] of some.entries()) {
           this.#renewed(entry, held[j]!, sentAt + leaseMs);
         }
@@ -389,11 +392,9 @@ function kept(outcome: Outcome): Outcome {
   return { ...outcome, failure, answer: cleanText(outcome.answer) };
 }
 
-function leaseOf({ task }: Entry): Lease {
-  return { id: task.id, lease: task.lease ?? 0 };
-}
-
 /** Back to the others as it was: it did start, but its worker is well. */
-function interrupted({ id, lease = 0, attempt, uncounted }: Task): Settlement {
-  return { id, lease, to: 'pending', delayMs: 0, attempt, uncounted, claims: 0, reschedule: false };
+function interrupted(task: Task): Settlement {
+  const { attempt, uncounted } = task;
+  const same = { delayMs: 0, attempt, uncounted, claims: 0, reschedule: false };
+  return { ...leaseOf(task), to: 'pending', ...same };
 }

@@ -398,7 +398,7 @@ describe('a task that must not be delivered', () => {
     await engine.start();
     await clock.advance(0);
     expect(await store.get({ id })).toMatchObject({ status: 'failed' });
-    expect(await engine.inbox.items({ limit: 9 })).toMatchObject([{ reason, taskId: id }]);
+    expect((await engine.inbox.items({ limit: 9 })).items).toMatchObject([{ reason, taskId: id }]);
     const attempt = changes.attempt ?? 0;
     expect(events).toEqual([{ type: 'failed', id: messageId, lane, attempt, reason }]);
   });
@@ -568,7 +568,7 @@ describe('a task whose worker was lost', () => {
     expect(runs).toBe(1);
     expect(await store.get({ id: twice })).toMatchObject({ status: 'done' });
     expect(await store.get({ id: thrice })).toMatchObject({ status: 'failed', attempt: 0 });
-    expect(await engine.inbox.items({ limit: 9 })).toMatchObject([
+    expect((await engine.inbox.items({ limit: 9 })).items).toMatchObject([
       {
         reason: 'WORKER_LOST',
         failure: { message: '3 workers in a row took it and never came back.' },

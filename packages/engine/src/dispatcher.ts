@@ -118,23 +118,29 @@ export class Dispatcher {
   #step(): void {
     const now = this.#host.clock.monotonic();
     this.#startSolo(now);
-    for (const lane of this.#lanes.all.values()) this.#startQueued(lane);
     if (now >= this.#lookAt && !this.#looking) {
       this.#looking = this.#look().finally(() => {
         this.#looking = undefined;
         this.wake();
       });
     }
-    if (this.#claiming === undefined && now >= this.#notBefore) {
-      const from = this.#appetite.wanted(now);
-      if (from) {
-        this.#claiming = this.#claim(from).finally(() => {
-          this.#claiming = undefined;
-          this.wake();
-        });
-      }
+    const mayClaim = this.#claiming === undefined && now >= this.#notBefore;
+    const from = mayClaim ? this.#appetite.wanted(now) : undefined;
+    if (from) {
+      this.#claiming = this.#claim(from).finally(() => {
+        this.#claiming = undefined;
+        this.wake();
+      });
+      // A turn later, so that the claim is on its way first: the store works on it while a thousand deliveries start.
+      this.#host.defer(() => this.#isRunning && this.#startAll());
+    } else {
+      this.#startAll();
     }
     this.#arm(now);
+  }
+
+  #startAll(): void {
+    for (const lane of this.#lanes.all.values()) this.#startQueued(lane);
   }
 
   async #claim(from: ClaimFrom): Promise<void> {
@@ -161,7 +167,7 @@ export class Dispatcher {
       return;
     }
     this.#claimFailures = 0;
-    this.#lanes.sawTime(claim.nowMs);
+    this.#lanes.sawTime(claim.nowMs, sentAt);
     this.#appetite.answered(from, claim, clock.monotonic());
     this.#take(claim, sentAt + leaseMs);
   }
@@ -198,6 +204,7 @@ export class Dispatcher {
     }
     // Also what is being given back must be out of our hands first: its lease would be one more that was lost.
     if (this.#courier.held > this.#solo.waiting.length) return;
+    if (this.#solo.waiting.some(({ lane }) => lane.rate?.take(1) === false)) return;
     for (const entry of this.#solo.begin(now)) this.#start(entry);
   }
 
@@ -210,6 +217,7 @@ export class Dispatcher {
     }
     let started = 0;
     while (started < lane.queue.length && lane.running.size + lane.zombies < permit.limit) {
+      if (lane.rate?.take(lane.queue.length - started) === false) break;
       const entry = lane.queue[started]!;
       started += 1;
       entry.probing = permit.probing && permit.limit === 1;

@@ -3,22 +3,26 @@ import type { Courier } from './courier.ts';
 import type { Directory } from './directory.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { EngineStats, HandlerOptions, LaneReport, Rejected } from './engine.ts';
+import type { EngineInbox } from './engine-inbox.ts';
 import {
   checkNames,
   type EngineOptions,
   type EngineSettings,
   engineSettings,
 } from './engine-options.ts';
+import type { EntryHook } from './entry-hook.ts';
 import { EngineError } from './errors.ts';
 import type { Handler } from './handlers.ts';
 import type { Host } from './host.ts';
 import type { Intake } from './intake.ts';
-import type { Lane, Lanes } from './lanes.ts';
-import { type Accepted, type Arrival, cancel, expedite } from './moves.ts';
+import type { JobRunner } from './job-runner.ts';
+import { reportLanes } from './lane-report.ts';
+import type { Lanes } from './lanes.ts';
+import { type Accepted, type Arrival, cancel, type Change, expedite, succeed } from './moves.ts';
 import type { Observer } from './observer.ts';
 import type { Outbox } from './outbox.ts';
 import { pause, persist } from './patience.ts';
-import type { Inbox } from './ports/inbox.ts';
+import type { RawItem } from './ports/inbox.ts';
 import type { TaskKey, TaskQuery } from './ports/schedule.ts';
 import type { Store } from './ports/store.ts';
 import type { Pruner } from './pruner.ts';
@@ -58,6 +62,9 @@ export class DurableEngine {
   readonly #outbox: Outbox;
   readonly #trail: Trail;
   readonly #observer: Observer;
+  readonly #runner: JobRunner;
+  readonly #hook: EntryHook | undefined;
+  readonly inbox: EngineInbox;
   readonly #sources: SourceConsumer[] = [];
   readonly #warned = new Set<string>();
   /** Ends what would otherwise be tried for ever. */
@@ -74,7 +81,8 @@ export class DurableEngine {
     checkNames(options);
     this.#settings = engineSettings(options);
     this.#store = options.store;
-    const parts = wire(options, this.#settings, this.#ending.signal);
+    const opened = () => this.#open().then(() => this.#store);
+    const parts = wire(options, this.#settings, this.#ending.signal, opened);
     this.#shared = parts.shared;
     this.#host = parts.host;
     this.#directory = parts.directory;
@@ -88,16 +96,10 @@ export class DurableEngine {
     this.#outbox = parts.outbox;
     this.#trail = parts.trail;
     this.#observer = parts.observer;
+    this.#runner = parts.runner;
+    this.#hook = parts.hook;
+    this.inbox = parts.desk;
   }
-
-  readonly inbox: Pick<Inbox, 'item' | 'items' | 'attempts'> = {
-    item: async (id) => (await this.#openedStore()).item(id),
-    items: async (query) => {
-      const store = await this.#openedStore();
-      return store.items({ ...query, limit: checkedLimit(query.limit) });
-    },
-    attempts: async (taskId) => (await this.#openedStore()).attempts(taskId),
-  };
 
   handle(name: string, ...rest: [Handler<never>] | [HandlerOptions, Handler<never>]): this {
     if (typeof name !== 'string' || destinationOf(name).kind !== 'handler') {
@@ -138,7 +140,10 @@ export class DurableEngine {
   }
 
   consume(source: SourceOptions): void {
-    const inboxed = () => this.#outbox.wake();
+    const inboxed = (items: readonly RawItem[]) => {
+      this.#outbox.wake();
+      for (const item of items) this.#observer.unreadable(item);
+    };
     if (this.#started) {
       throw new EngineError('INVALID_ENGINE', 'Sources are named before the engine is started.');
     }
@@ -158,20 +163,19 @@ export class DurableEngine {
     return (this.#stopped ??= this.#stop());
   }
 
-  async cancel(id: string, to?: string | Destination) {
-    const key = await this.#keyOf(id, to);
-    if (!key) return 'unknown' as const;
-    const [result] = await this.#store.change([key], cancel);
-    return result!;
+  cancel(id: string, to?: string | Destination) {
+    return this.#change('cancel', id, to, cancel);
   }
 
   async expedite(id: string, to?: string | Destination) {
-    const key = await this.#keyOf(id, to);
-    if (!key) return 'unknown' as const;
-    const [result] = await this.#store.change([key], expedite);
-    const task = await this.#store.get(key);
-    if (result === 'expedited' && task) this.#dispatcher.expect([task.lane]);
-    return result!;
+    const result = await this.#change('expedite', id, to, expedite);
+    const task = result === 'expedited' ? await this.get(id, to) : undefined;
+    if (task) this.#dispatcher.expect([task.lane]);
+    return result;
+  }
+
+  succeeded(id: string, to?: string | Destination) {
+    return this.#change('succeeded', id, to, succeed);
   }
 
   async get(id: string, to?: string | Destination): Promise<Task | undefined> {
@@ -186,29 +190,19 @@ export class DurableEngine {
 
   async lanes(): Promise<LaneReport[]> {
     await this.#open();
-    await this.#lanes.refresh();
-    const waiting = await this.#store.lanes({ limit: 1000 });
-    const agenda = new Map(waiting.map(({ lane, inMs }) => [lane, inMs]));
-    const unserved: LaneReport[] = [];
-    for (const [lane, nextInMs] of agenda) {
-      // Not made here: it would keep settings from before its handler came.
-      if (this.#directory.serves(lane)) this.#lanes.get(lane);
-      else unserved.push({ lane, state: 'NO_HANDLER', running: 0, nextInMs });
-    }
-    const known = [...this.#lanes.all.values()].map((lane) =>
-      this.#report(lane, agenda.get(lane.name)),
-    );
-    return [...known, ...unserved];
+    return reportLanes(this.#lanes, this.#directory, this.#store);
   }
 
   async pause(lane: string, by?: string): Promise<void> {
     await this.#open();
     await this.#lanes.pause(checkedLane(lane), by);
+    this.#observer.acted('pause', { lane, by });
   }
 
   async resume(lane: string): Promise<void> {
     await this.#open();
     await this.#lanes.resume(checkedLane(lane));
+    this.#observer.acted('resume', { lane });
     this.#dispatcher.expect([lane]);
   }
 
@@ -226,7 +220,10 @@ export class DurableEngine {
     await this.#open();
     await this.#directory.open();
     this.#unwatch ??= this.#store.watch(({ lanes, inMs, state }) => {
-      if (state) void this.#refreshLanes();
+      if (state) {
+        void this.#refreshLanes();
+        this.#runner.wake();
+      }
       if (lanes || !state) this.#dispatcher.expect(lanes, inMs);
     });
     // First what may fail, so that a start that is refused has begun nothing.
@@ -234,6 +231,7 @@ export class DurableEngine {
     this.#dispatcher.start();
     this.#pruner.start();
     this.#outbox.start();
+    this.#runner.start();
   }
 
   async #stop(): Promise<void> {
@@ -268,8 +266,10 @@ export class DurableEngine {
       this.#dispatcher.stop(),
       this.#pruner.stop(),
       this.#outbox.stop(),
+      this.#runner.stop(),
     ]);
     await this.#courier.idle();
+    await this.#hook?.stop();
   }
 
   /** Whether it came about in that time, and before `until` aborted. */
@@ -292,11 +292,6 @@ export class DurableEngine {
       throw error;
     });
     return this.#opened;
-  }
-
-  async #openedStore(): Promise<Store> {
-    await this.#open();
-    return this.#store;
   }
 
   async #openStore(): Promise<void> {
@@ -368,11 +363,17 @@ export class DurableEngine {
     );
   }
 
-  #report(lane: Lane, nextInMs: number | undefined): LaneReport {
-    const { breaker, paused } = lane.state;
-    const state = paused ? 'paused' : breaker.state;
-    const next = nextInMs === undefined ? {} : { nextInMs };
-    return { lane: lane.name, state, running: lane.running.size, ...next };
+  async #change<T>(
+    action: string,
+    id: string,
+    to: string | Destination | undefined,
+    move: (task: Task | undefined, nowMs: number) => Change<T>,
+  ): Promise<T | 'unknown'> {
+    const key = await this.#keyOf(id, to);
+    if (!key) return 'unknown';
+    const [result] = await this.#store.change([key], move);
+    this.#observer.acted(action, { messageId: id, details: { result } });
+    return result!;
   }
 
   async #keyOf(id: string, to: string | Destination | undefined): Promise<TaskKey | undefined> {

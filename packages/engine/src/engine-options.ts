@@ -8,17 +8,19 @@ import {
   type Random,
 } from 'redrive';
 import { defaultOf, type Fields, nearest, readFields, type Values } from 'redrive/internal';
+import type { InboxEntry } from './entry-hook.ts';
 import { EngineError } from './errors.ts';
 import type { EngineEvent } from './events.ts';
 import type { Log } from './host.ts';
 import type { LaneSettings } from './lanes.ts';
 import { defaultPolicy, durablePolicy } from './policies.ts';
-import type { AuditSink } from './ports/audit.ts';
+import type { AuditOptions, AuditSink } from './ports/audit.ts';
 import type { Broker } from './ports/broker.ts';
 import type { Delivery } from './ports/delivery.ts';
 import type { NewItem } from './ports/inbox.ts';
 import type { NewOutboxMessage } from './ports/schedule.ts';
 import type { Store } from './ports/store.ts';
+import { leastBurst, type RateSettings, rateSettings, usualBurst } from './rate.ts';
 import type { NewTask, Task } from './task.ts';
 
 export interface EngineOptions {
@@ -47,10 +49,12 @@ export interface EngineOptions {
   maxLostLeases?: number;
   /** How long finished tasks are kept: done and cancelled 1 day, retried 7 days. */
   retention?: { done?: Duration; retried?: Duration; cancelled?: Duration };
+  /** The inbox: how long closed items are kept (30 days), from how many open ones on it is full, who is told of new ones. */
+  inbox?: InboxOptions;
   /** How long `stop` waits for what runs before it aborts it (10 s). */
   grace?: Duration;
-  /** The trail of decisions: `true` for the store's own sink, or a sink. Off unless given. */
-  audit?: boolean | AuditSink;
+  /** The trail of decisions: `true` for the store's own sink, a sink, or options. Off unless given. */
+  audit?: boolean | AuditSink | AuditOptions;
   /** A message that is committed with every new inbox item, and published to a broker. */
   review?: (task: Task | NewTask, item: NewItem) => NewOutboxMessage;
   /** Called with everything that happens. It must be quick, and cannot change anything. */
@@ -64,6 +68,16 @@ export interface EngineOptions {
   defer?: (callback: () => void) => void;
 }
 
+export interface InboxOptions {
+  /** How long replayed, resolved, discarded and erased items are kept (30 days): so long they can be restored. */
+  retention?: Duration;
+  /** Open items from which on it is full (1 million); it warns from four fifths on. Nothing open is ever deleted. */
+  maxItems?: number;
+  /** Called when something enters: for a group at once, then at most once per `debounce`, with the count. */
+  onEntry?: (entry: InboxEntry) => unknown;
+  debounce?: Duration;
+}
+
 export interface LaneOptions {
   /** Deliveries at once in this instance (10). */
   concurrency?: number;
@@ -73,6 +87,11 @@ export interface LaneOptions {
   failures?: number;
   /** How long it stays open at first (30 s); each opening in a row twice as long, up to 5 min. */
   openFor?: Duration;
+  /**
+   * Starts per second, over all instances; 0.2 is one in 5 s. In no window there are more than `burst` and what the rate
+   * allows in it. The burst is 100 ms worth unless given, and 1 up to 2 per second.
+   */
+  rate?: number | { perSecond: number; burst?: number };
   policy?: Policy;
 }
 
@@ -85,6 +104,12 @@ export interface EngineSettings {
   maxLostLeases: number;
   graceMs: number;
   retention: { done: number; retried: number; cancelled: number; failed: number };
+  inbox: {
+    retentionMs: number;
+    maxItems: number;
+    debounceMs: number;
+    onEntry?: (entry: InboxEntry) => unknown;
+  };
   onUnavailable: 'fail' | 'wait';
   policy: DefinedPolicy;
 }
@@ -108,11 +133,23 @@ const retentionFields = {
   cancelled: { kind: 'duration', min: 0, default: DAY_MS },
 } as const satisfies Fields;
 
+const inboxFields = {
+  retention: { kind: 'duration', min: 0, default: 30 * DAY_MS },
+  maxItems: { kind: 'integer', min: 1, max: 1_000_000_000, default: 1_000_000 },
+  debounce: { kind: 'duration', min: 0, default: 60_000 },
+} as const satisfies Fields;
+
 const laneFields = {
   concurrency: { kind: 'integer', min: 1, max: 10_000, default: 10 },
   timeout: { kind: 'duration', min: 1, default: 15_000 },
   failures: { kind: 'integer', min: 1, max: 1_000_000, default: 5 },
   openFor: { kind: 'duration', min: 1, default: 30_000 },
+} as const satisfies Fields;
+
+/** From one in 11 days on. */
+const rateFields = {
+  perSecond: { kind: 'number', min: 1e-6, max: 100_000 },
+  burst: { kind: 'integer', min: 1, max: 1_000_000 },
 } as const satisfies Fields;
 
 const MAX_OPEN_FOR_MS = 300_000;
@@ -121,6 +158,12 @@ export function engineSettings(options: EngineOptions): EngineSettings {
   const given = checked(pick(options, engineFields), engineFields, 'The engine has faults:');
   const kept = checked(options.retention ?? {}, retentionFields, 'The retention has faults:');
   const { done, retried, cancelled } = kept as Record<keyof typeof retentionFields, number>;
+  const { onEntry, ...ofInbox } = options.inbox ?? {};
+  const inbox = checked(ofInbox, inboxFields, 'The inbox has faults:') as Record<
+    keyof typeof inboxFields,
+    number
+  >;
+  const { retention: retentionMs, maxItems, debounce: debounceMs } = inbox;
   return {
     maxPayloadBytes: given['maxPayloadBytes'] as number,
     leaseMs: given['lease'] as number,
@@ -130,15 +173,19 @@ export function engineSettings(options: EngineOptions): EngineSettings {
     graceMs: given['grace'] as number,
     onUnavailable: given['onUnavailable'] as 'fail' | 'wait',
     retention: { done, retried, cancelled, failed: Infinity },
+    inbox: { retentionMs, maxItems, debounceMs, ...(onEntry ? { onEntry } : {}) },
     policy: options.policy ? durablePolicy(options.policy) : defaultPolicy,
   };
 }
 
 export function laneSettings(options: LaneOptions, leaseMs: number): LaneSettings {
-  const { policy, ...data } = options;
+  const { policy, rate, ...data } = options;
   const attemptTimeout = policy && durablePolicy(policy).attemptTimeout;
   const timeoutOfPolicy = attemptTimeout === undefined ? {} : { timeout: attemptTimeout };
-  const given = checked({ ...timeoutOfPolicy, ...data }, laneFields, 'The lane has faults:');
+  const faults: Fault[] = [];
+  const rated = rate === undefined ? {} : { rate: laneRate(rate, faults) };
+  const all = { ...timeoutOfPolicy, ...data };
+  const given = checked(all, laneFields, 'The lane has faults:', faults);
   const { concurrency, timeout, failures, openFor } = given as Record<
     keyof typeof laneFields,
     number
@@ -149,11 +196,30 @@ export function laneSettings(options: LaneOptions, leaseMs: number): LaneSetting
     maxOpenForMs,
     turnMs: Math.max(leaseMs, timeout + leaseMs / 2),
   };
-  return { concurrency, timeoutMs: timeout, failures, breaker };
+  return { concurrency, timeoutMs: timeout, failures, breaker, ...rated };
 }
 
-function checked(data: object, fields: Fields, message: string): Values {
-  const faults: Fault[] = [];
+function laneRate(rate: NonNullable<LaneOptions['rate']>, faults: Fault[]): RateSettings {
+  const before = faults.length;
+  const given =
+    typeof rate === 'object'
+      ? readFields(rate, rateFields, Object.keys(rateFields), 'rate', faults)
+      : readFields({ rate }, { rate: rateFields.perSecond }, ['rate'], '', faults);
+  const perSecond = Number(given['perSecond'] ?? given['rate']);
+  const burst = Number(given['burst'] ?? usualBurst(perSecond));
+  const least = leastBurst(perSecond);
+  if (faults.length === before && Number.isNaN(perSecond)) {
+    const message = 'is missing: { perSecond: 10, burst: 5 }, or just a number.';
+    faults.push({ path: 'rate.perSecond', code: 'INVALID_VALUE', message });
+  }
+  if (burst < least) {
+    const message = `${burst} is too few to reach ${perSecond} per second: give at least ${least}, or leave it out.`;
+    faults.push({ path: 'rate.burst', code: 'INVALID_VALUE', message });
+  }
+  return rateSettings(perSecond, burst);
+}
+
+function checked(data: object, fields: Fields, message: string, faults: Fault[] = []): Values {
   const values = readFields(data, fields, Object.keys(fields), '', faults);
   if (faults.length > 0) throw new ConfigError('INVALID_CONFIG', message, faults);
   for (const [name, field] of Object.entries(fields)) values[name] ??= defaultOf(field);
@@ -169,7 +235,7 @@ function pick(options: object, fields: Fields): Values {
 
 /** Every option that there is: a slip in a name must not be ignored in silence. */
 const optionNames =
-  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention grace audit review on log clock random instance defer'.split(
+  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention inbox grace audit review on log clock random instance defer'.split(
     ' ',
   );
 

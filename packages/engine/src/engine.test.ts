@@ -1,14 +1,13 @@
-import { presets } from 'redrive';
+import { presets, replayAudit } from 'redrive';
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, it, vi } from 'vitest';
-import { memory, type MemoryAudit } from './adapters/memory/index.ts';
+import { memory, MemoryAudit } from './adapters/memory/index.ts';
 import { createEngine } from './engine.ts';
 import { EngineError, isEngineError } from './errors.ts';
 import type { EngineEvent } from './events.ts';
 import type { HandlerContext } from './handlers.ts';
 import * as everything from './index.ts';
 import { giveUp } from './outcomes.ts';
-import type { AuditEvent, AuditSink } from './ports/audit.ts';
 import { createTestBroker, createTestEngine } from './testing/index.ts';
 
 const nothing = () => undefined;
@@ -237,8 +236,7 @@ describe('events', () => {
 
 describe('the audit trail', () => {
   it('has every decision with its facts, so that it can be replayed', async () => {
-    const written: AuditEvent[] = [];
-    const audit: AuditSink = { write: async (events) => void written.push(...events) };
+    const audit = new MemoryAudit();
     const engine = createTestEngine({
       audit,
       instance: 'one',
@@ -247,7 +245,7 @@ describe('the audit trail', () => {
     engine.handle('a', (what: string) => {
       if (what === 'fails') throw Object.assign(new Error('down'), { code: 'ECONNRESET' });
     });
-    const works = await engine.submit('a', 'works');
+    await engine.submit('a', 'works');
     await engine.drain();
     const fails = await engine.submit('a', 'fails');
     await engine.advance('1m');
@@ -256,44 +254,64 @@ describe('the audit trail', () => {
     await engine.stop();
     const about = { lane: 'handler:a', generation: 0, instance: 'one' };
     const policy = expect.stringMatching(/^[0-9a-f]{16}$/) as string;
-    expect(written).toMatchObject([
+    const failed = { ...about, policy, message_id: fails.id, key: fails.id, seed: 0 };
+    expect(audit.events).toMatchObject([
+      { event_type: 'policy_registered', redrive: { sequence: 1 } },
       {
-        ...about,
-        event_type: 'retry_succeeded',
-        message_id: works.id,
-        attempt_number: 1,
-        sequence: 1,
-        timestamp: '2025-01-01T00:00:00.000Z',
-      },
-      {
-        ...about,
         event_type: 'retry_attempt',
-        message_id: fails.id,
         attempt_number: 1,
-        sequence: 2,
-        policy,
-        facts: { attempt: 1, key: fails.id, seed: 0, failure: { code: 'ECONNRESET' } },
-        decision: { action: 'retry', delayMs: 5000 },
+        delay_seconds: 5,
+        timestamp: '2025-01-01T00:00:00.000Z',
+        redrive: {
+          ...failed,
+          sequence: 2,
+          facts: { attempt: 1, failure: { code: 'ECONNRESET' } },
+          decision: { action: 'retry', delay_ms: 5000 },
+        },
       },
       {
-        ...about,
-        event_type: 'retry_abandoned',
-        message_id: fails.id,
-        attempt_number: 2,
-        sequence: 3,
-        reason: 'EXHAUSTED',
-        facts: { attempt: 2 },
-        decision: { action: 'giveUp', reason: 'EXHAUSTED' },
+        event_type: 'retry_exhausted',
+        total_attempts: 2,
         timestamp: '2025-01-01T00:00:05.000Z',
+        redrive: {
+          ...failed,
+          sequence: 3,
+          facts: { attempt: 2 },
+          decision: { action: 'giveUp', reason: 'EXHAUSTED' },
+        },
       },
-      { event_type: 'retry_abandoned', message_id: late.id, reason: 'EXPIRED', sequence: 4 },
+      {
+        event_type: 'retry_abandoned',
+        reason: 'expired',
+        redrive: { ...about, message_id: late.id, sequence: 4 },
+      },
+    ]);
+    const report = await replayAudit(audit.events);
+    expect(report).toMatchObject({ checked: 2, same: 2, missing: 0 });
+  });
+
+  it('has what somebody did by hand', async () => {
+    const audit = new MemoryAudit();
+    const engine = createTestEngine({ audit }).handle('a', nothing);
+    const { id } = await engine.submit('a', 1, { dueAt: engine.clock.now() + 60_000 });
+    await engine.pause('handler:a', 'ada');
+    await engine.resume('handler:a');
+    await engine.expedite(id);
+    await engine.cancel(id);
+    await engine.stop();
+    expect(audit.events).toMatchObject([
+      { event_type: 'operator_action', action: 'pause', by: 'ada', lane: 'handler:a' },
+      { action: 'resume', by: null, lane: 'handler:a' },
+      { action: 'expedite', message_id: id, details: { result: 'expedited' } },
+      { action: 'cancel', message_id: id, details: { result: 'cancelled' } },
     ]);
   });
 
-  it('goes to the sink of the store when it is simply on', async () => {
+  it('goes to the sink of the store when it is simply on, with successes if wanted', async () => {
     const clock = virtualClock();
     const store = memory({ clock });
-    const engine = createEngine({ store, clock, audit: true, defer: queueMicrotask });
+    const audit = { successes: true };
+    const engine = createEngine({ store, clock, audit, defer: queueMicrotask });
     engine.handle('a', nothing);
     await engine.start();
     await engine.submit('a', 1);
@@ -305,7 +323,9 @@ describe('the audit trail', () => {
   it('is off unless it is asked for', async () => {
     const clock = virtualClock();
     const store = memory({ clock });
-    const engine = createEngine({ store, clock, defer: queueMicrotask }).handle('a', nothing);
+    const engine = createEngine({ store, clock, defer: queueMicrotask }).handle('a', () => {
+      throw new Error('down');
+    });
     await engine.start();
     await engine.submit('a', 1);
     await clock.advance(0);
@@ -376,8 +396,12 @@ it('exports what a user needs, and no more', () => {
   expect(Object.keys(everything).sort()).toEqual([
     'EngineError',
     'createEngine',
+    'differenceOf',
     'giveUp',
     'isEngineError',
+    'itemMoves',
+    'jobKey',
+    'lines',
     'moves',
     'retryIn',
     'snooze',

@@ -1,9 +1,9 @@
 import { DurableEngine } from './durable-engine.ts';
 import type { SourceOptions } from './consumer.ts';
+import type { EngineInbox } from './engine-inbox.ts';
 import type { EngineOptions, LaneOptions } from './engine-options.ts';
 import type { EngineError } from './errors.ts';
 import type { Handler } from './handlers.ts';
-import type { Inbox } from './ports/inbox.ts';
 import type { TaskQuery } from './ports/schedule.ts';
 import type { InputOf, OutputOf, StandardSchema } from './standard-schema.ts';
 import type { Submission, SubmitOptions } from './submission.ts';
@@ -88,9 +88,15 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
     id: string,
     to?: string | Destination,
   ): Promise<'expedited' | 'in_delivery' | 'over' | 'unknown'>;
+  /** Says that what a broker took over has worked: for a destination that cannot say so itself. */
+  succeeded(
+    id: string,
+    to?: string | Destination,
+  ): Promise<'done' | 'pending' | 'over' | 'unknown'>;
   get(id: string, to?: string | Destination): Promise<Task | undefined>;
   list(query: TaskQuery): Promise<Task[]>;
-  readonly inbox: Pick<Inbox, 'item' | 'items' | 'attempts'>;
+  /** What never worked, and what one does about it. */
+  readonly inbox: EngineInbox;
 
   /** What waits where, and in which state the lanes are. */
   lanes(): Promise<LaneReport[]>;

@@ -20,6 +20,16 @@ export const errorCodes = {
   SCHEMA_MISSING: 'The tables are missing and this program may not make them.',
   SCHEMA_TOO_NEW: 'The tables belong to a newer Redrive that this one cannot work with.',
   TABLE_NOT_OURS: 'There is a table `retry_queue` that neither Redrive nor the document made.',
+  ITEM_UNKNOWN: 'There is no such item, or no such group, in the inbox.',
+  ITEM_CLOSED: 'The item is not open any more: somebody was faster.',
+  ITEM_BUSY: 'The message is on its way again, and cannot be erased now.',
+  ITEM_CONFLICT: 'The same message is already known at that destination.',
+  EMPTY_FILTER:
+    'A filter that says nothing would mean everything: say `all: true` if that is meant.',
+  NOTHING_MATCHES: 'No open item matches the filter.',
+  INVALID_FILTER: 'A filter, an edit or the options of a bulk job have faults.',
+  JOB_UNKNOWN: 'There is no such bulk job.',
+  JOB_OVER: 'The bulk job is over, and cannot be changed any more.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;
 

@@ -28,5 +28,7 @@ export type EngineEvent =
   | { type: 'cancelled'; id: string; lane: string }
   /** A failure had arrived before it was settled: it waits again, with the new count. */
   | { type: 'rearmed'; id: string; lane: string; attempt: number }
+  /** The inbox has four fifths of its limit, or all of it. Told once a minute; nothing open is deleted. */
+  | { type: 'inboxFilling' | 'inboxFull'; open: number; maxItems: number }
   /** Its lease was gone when it was to be settled: it is delivered once more, or was. */
   | { type: 'leaseLost'; id: string; lane: string; attempt: number };

@@ -9,15 +9,22 @@ export {
   type Rejected,
   type SubmissionTo,
 } from './engine.ts';
-export type { EngineOptions, LaneOptions } from './engine-options.ts';
+export type { EngineOptions, InboxOptions, LaneOptions } from './engine-options.ts';
+export { type Difference, differenceOf } from './difference.ts';
+export type { By, EngineInbox, JobReport } from './engine-inbox.ts';
+export type { InboxEntry } from './entry-hook.ts';
 export { EngineError, type EngineErrorCode, isEngineError, type TaskFault } from './errors.ts';
 export type { EngineEvent } from './events.ts';
+export * as itemMoves from './item-moves.ts';
+export type { ItemChange } from './item-moves.ts';
 export type { Handler, HandlerContext } from './handlers.ts';
 export type { Log } from './host.ts';
+export * as lines from './line.ts';
+export type { Line } from './line.ts';
 export * as moves from './moves.ts';
 export type { Accepted, Arrival, Change } from './moves.ts';
 export { giveUp, retryIn, snooze, type Wish } from './outcomes.ts';
-export type { AuditEvent, AuditSink } from './ports/audit.ts';
+export type { AuditEvent, AuditOptions, AuditSink } from './ports/audit.ts';
 export type {
   Broker,
   BrokerCapabilities,
@@ -28,9 +35,11 @@ export type {
   Received,
 } from './ports/broker.ts';
 export type { Delivery, Outcome, Run } from './ports/delivery.ts';
-export type { Inbox, InboxItem, ItemQuery, NewItem, RawItem } from './ports/inbox.ts';
+export type * from './ports/inbox.ts';
+export { jobKey } from './ports/inbox.ts';
 export type * from './ports/schedule.ts';
 export type { Store } from './ports/store.ts';
+export type { Changes, ReplayOptions, Selection } from './selection.ts';
 export type { StandardSchema } from './standard-schema.ts';
 export type { Submission, SubmitOptions } from './submission.ts';
 export type { Submitted } from './submitter.ts';

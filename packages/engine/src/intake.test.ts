@@ -101,7 +101,7 @@ describe('a batch', () => {
     const arrival = arrivalOf(newTask(), { verdict: 'TOO_FAR', review });
     expect(await intake.store([arrival])).toEqual(['failed']);
     expect(calls).toEqual(['change 1']);
-    expect(await store.items({ limit: 9 })).toMatchObject([{ reason: 'TOO_FAR' }]);
+    expect((await store.items({ limit: 9 })).items).toMatchObject([{ reason: 'TOO_FAR' }]);
     expect(await store.takeOutbox(9, 0)).toHaveLength(1);
   });
 });

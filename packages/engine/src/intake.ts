@@ -1,7 +1,8 @@
 import { Coalescer } from './coalescer.ts';
 import { EngineError, isStoreError } from './errors.ts';
 import type { Host } from './host.ts';
-import { accept, type Accepted, type Arrival } from './moves.ts';
+import { accept, type Accepted, type Arrival, type Change } from './moves.ts';
+import type { Observer } from './observer.ts';
 import type { Schedule } from './ports/schedule.ts';
 
 const MAX_BATCH = 1000;
@@ -20,21 +21,35 @@ export class Intake {
   readonly #seed: () => number;
   /** The store's time, as far as it is known here. */
   readonly #nowMs: () => number;
+  readonly #judged: Observer['judged'];
   readonly #batches: Coalescer<Arrival, Answer>;
+  /** One batch at a time, so that those of one key are stored in the order in which they came. */
+  readonly #ordered: Coalescer<Arrival, Answer>;
   /** Bytes that wait to be stored. */
   #bytes = 0;
 
-  constructor(schedule: Schedule, host: Host, seed: () => number, nowMs: () => number) {
+  /** `judged` hears of what was decided on arrival. */
+  constructor(
+    schedule: Schedule,
+    host: Host,
+    seed: () => number,
+    nowMs: () => number,
+    judged: Observer['judged'] = () => undefined,
+  ) {
     this.#schedule = schedule;
+    this.#judged = judged;
     this.#seed = seed;
     this.#nowMs = nowMs;
-    this.#batches = new Coalescer((arrivals) => this.#storeEach(arrivals), {
-      maxItems: MAX_BATCH,
-      maxBytes: MAX_BATCH_BYTES,
-      bytesOf: ({ task }) => task.payload.length,
-      maxUnderway: MAX_UNDERWAY,
-      defer: host.defer,
-    });
+    const batches = (maxUnderway: number) =>
+      new Coalescer<Arrival, Answer>((arrivals) => this.#storeEach(arrivals), {
+        maxItems: MAX_BATCH,
+        maxBytes: MAX_BATCH_BYTES,
+        bytesOf: ({ task }) => task.payload.length,
+        maxUnderway,
+        defer: host.defer,
+      });
+    this.#batches = batches(MAX_UNDERWAY);
+    this.#ordered = batches(1);
   }
 
   /** Stored together with whatever else comes at this moment: one commit for many. */
@@ -48,7 +63,8 @@ export class Intake {
     }
     this.#bytes += bytes;
     try {
-      const answer = await this.#batches.add(arrival);
+      const isOrdered = arrival.task.orderingKey !== undefined;
+      const answer = await (isOrdered ? this.#ordered : this.#batches).add(arrival);
       if (typeof answer !== 'string') throw answer.error;
       return answer;
     } finally {
@@ -79,12 +95,13 @@ export class Intake {
   /** Stores a batch of one's own, or joins the caller's transaction. */
   async store(arrivals: readonly Arrival[], tx?: unknown): Promise<Accepted[]> {
     const results: Accepted[] = Array.from({ length: arrivals.length }, () => 'duplicate');
-    const fresh: { index: number; task: Arrival['task'] }[] = [];
+    const fresh: { index: number; task: Arrival['task']; change: Change<Accepted> }[] = [];
     const known: number[] = [];
     for (const [index, arrival] of arrivals.entries()) {
-      const { result, task } = accept(arrival, undefined, this.#nowMs(), this.#seed());
+      const change = accept(arrival, undefined, this.#nowMs(), this.#seed());
+      const { result, task } = change;
       // What goes straight to the inbox needs its item in the same commit.
-      if (result === 'accepted' && task && !('id' in task)) fresh.push({ index, task });
+      if (result === 'accepted' && task && !('id' in task)) fresh.push({ index, task, change });
       else known.push(index);
     }
     if (fresh.length > 0) {
@@ -92,18 +109,34 @@ export class Intake {
         fresh.map(({ task }) => task),
         tx,
       );
-      for (const [i, { index }] of fresh.entries()) {
-        if (ids[i] !== undefined) results[index] = 'accepted';
-        else known.push(index);
+      for (const [i, { index, change }] of fresh.entries()) {
+        if (ids[i] === undefined) known.push(index);
+        else {
+          results[index] = 'accepted';
+          this.#wasJudged(change);
+        }
       }
     }
     if (known.length > 0) {
       const keys = known.map((index) => arrivals[index]!.task);
+      const changes: Change<Accepted>[] = [];
+      // Called again, it replaces what was not committed.
       const move = (task: Parameters<typeof accept>[1], nowMs: number, i: number) =>
-        accept(arrivals[known[i]!]!, task, nowMs, this.#seed());
+        (changes[i] = accept(arrivals[known[i]!]!, task, nowMs, this.#seed()));
       const answers = await this.#schedule.change(keys, move, tx);
-      for (const [i, index] of known.entries()) results[index] = answers[i]!;
+      for (const [i, index] of known.entries()) {
+        results[index] = answers[i]!;
+        this.#wasJudged(changes[i]!);
+      }
     }
     return results;
+  }
+
+  /** Committed, or with `tx` at least written. */
+  #wasJudged({ result, task, decided, item }: Change<Accepted>): void {
+    if (!task) return;
+    const reason = item?.reason ?? (result === 'accepted' ? task.verdict : undefined);
+    if (!decided && !reason) return;
+    this.#judged(task, { decided, reason, waitMs: decided?.waitMs, item });
   }
 }

@@ -100,6 +100,7 @@ describe('a failure', () => {
       },
       lane: 'failed',
       decided: {
+        policy,
         facts: {
           attempt: 2,
           failure: down,

@@ -1,7 +1,7 @@
 /** What follows from the outcome of a delivery. Pure: the settlement, the decision behind it, and what it says of the lane. */
 import {
   decide,
-  type Decision,
+  type Decided,
   delayFor,
   type DefinedPolicy,
   type Facts,
@@ -9,6 +9,7 @@ import {
 } from 'redrive';
 import { unitRandom } from 'redrive/internal';
 import { itemOf } from './item.ts';
+import { leaseOf } from './line.ts';
 import { reasonOf } from './moves.ts';
 import type { Outcome } from './ports/delivery.ts';
 import type { NewItem } from './ports/inbox.ts';
@@ -33,13 +34,13 @@ export interface Judgement {
   /** `worked`: the destination is there. `failed`: it is in trouble. `neutral`: nothing is known. */
   lane: 'worked' | 'failed' | 'neutral';
   /** With its facts, where something was decided. */
-  decided?: { facts: Facts; decision: Decision };
+  decided?: Decided;
   /** Why it is in the inbox now. */
   reason?: Reason;
 }
 
 export function judge(task: Task, outcome: Outcome, by: Circumstances): Judgement {
-  const at = { id: task.id, lease: task.lease ?? 0 };
+  const at = leaseOf(task);
   switch (outcome.type) {
     case 'done':
       return { settlement: { ...at, to: 'done' }, lane: 'worked' };
@@ -85,7 +86,7 @@ export function refuse(
   reason: Reason | 'CANCELLED',
   by: Pick<Circumstances, 'review'>,
 ): Settlement {
-  const at = { id: task.id, lease: task.lease ?? 0 };
+  const at = leaseOf(task);
   if (reason === 'CANCELLED') return { ...at, to: 'cancelled' };
   const failure =
     reason === 'WORKER_LOST' ? workerLost(task) : (task.failure ?? { class: 'unknown' });
@@ -94,10 +95,9 @@ export function refuse(
 
 /** Gives back what was claimed and never started: as if it had not been claimed. */
 export function release(task: Task): Settlement {
-  const { id, attempt, uncounted: before, lease = 0 } = task;
+  const { attempt, uncounted: before } = task;
   return {
-    id,
-    lease,
+    ...leaseOf(task),
     to: 'pending',
     delayMs: 0,
     attempt,
@@ -139,14 +139,13 @@ function failed(
     return { settlement: { ...uncounted(task, backoff(task, by), task.uncounted), record }, lane };
   }
   const decision = decide(by.policy, facts);
-  const decided = { facts, decision };
+  const decided = { policy: by.policy, facts, decision };
   if (decision.action === 'giveUp') {
     return { ...toInbox(task, reasonOf(decision), failure, by, lane, record), decided };
   }
   const counted = decision.nextAttempt > attempt;
   const settlement: Settlement = {
-    id: task.id,
-    lease: task.lease ?? 0,
+    ...leaseOf(task),
     to: 'pending',
     delayMs: wishMs ?? decision.delayMs,
     attempt: decision.nextAttempt - 1,
@@ -175,13 +174,11 @@ function uncounted(
   delayMs: number,
   count: number,
 ): Extract<Settlement, { to: 'pending' }> {
-  const { id, attempt, lease = 0 } = task;
   return {
-    id,
-    lease,
+    ...leaseOf(task),
     to: 'pending',
     delayMs,
-    attempt,
+    attempt: task.attempt,
     uncounted: count,
     claims: 0,
     reschedule: true,
@@ -212,7 +209,7 @@ function inboxed(
 ): Extract<Settlement, { to: 'failed' }> {
   const item = itemOf(reason, failure, task.lane);
   const outbox = by.review ? { outbox: by.review({ ...task, attempt }, item) } : {};
-  return { id: task.id, lease: task.lease ?? 0, to: 'failed', attempt, item, ...outbox };
+  return { ...leaseOf(task), to: 'failed', attempt, item, ...outbox };
 }
 
 /** Only what passes by itself says that the other side is in trouble; 429 says that it is well and busy. */

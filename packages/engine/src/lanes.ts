@@ -1,6 +1,7 @@
 import type { DefinedPolicy } from 'redrive';
 import { EngineError } from './errors.ts';
 import type { Host } from './host.ts';
+import { LaneRate } from './lane-rate.ts';
 import {
   type BreakerSettings,
   type LaneState,
@@ -16,6 +17,8 @@ import {
 import { pause } from './patience.ts';
 import type { Outcome } from './ports/delivery.ts';
 import type { Schedule } from './ports/schedule.ts';
+import type { RateSettings } from './rate.ts';
+import { StoreClock } from './store-clock.ts';
 import type { Task } from './task.ts';
 
 /** What this instance knows of one lane. */
@@ -40,7 +43,11 @@ export interface Lane {
   dueAt: number;
   /** How long a delivery takes, smoothed; NaN: none has ended yet. */
   meanMs: number;
+  /** Where its starts are limited. */
+  readonly rate?: LaneRate;
 }
+
+type RatedLane = Lane & { readonly rate: LaneRate };
 
 /** A task that this instance has leased. */
 export interface Entry {
@@ -66,6 +73,8 @@ export interface LaneSettings {
   /** Failures in a row that open the breaker. */
   failures: number;
   breaker: BreakerSettings;
+  /** Starts per second, over all instances. */
+  rate?: RateSettings;
 }
 
 const PREFIX = 'lane:';
@@ -79,14 +88,17 @@ const MAX_LANES = 10_000;
 /** The lanes of this instance and their state, which is shared by all instances through the store. */
 export class Lanes {
   readonly all = new Map<string, Lane>();
+  /** Those of them whose starts are limited. */
+  readonly rated = new Set<RatedLane>();
   readonly #schedule: Schedule;
   readonly #host: Host;
   readonly #instance: string;
   readonly #settingsOf: (lane: string) => LaneSettings;
   readonly #changed: () => void;
   #states = new Map<string, { state: LaneState; version: number }>();
-  /** The store's time minus the local monotonic one. */
-  #offsetMs = NaN;
+  readonly #time: StoreClock;
+  #refreshing: Promise<void> | undefined;
+  #refreshNext: Promise<void> | undefined;
 
   constructor(
     schedule: Schedule,
@@ -97,6 +109,7 @@ export class Lanes {
   ) {
     this.#schedule = schedule;
     this.#host = host;
+    this.#time = new StoreClock(host.clock);
     this.#instance = instance;
     this.#settingsOf = settingsOf;
     this.#changed = changed;
@@ -104,22 +117,22 @@ export class Lanes {
 
   /** The store's time, never ahead of it. */
   get nowMs(): number {
-    const { clock } = this.#host;
-    return Number.isNaN(this.#offsetMs) ? clock.now() : this.#offsetMs + clock.monotonic();
+    return this.#time.nowMs;
   }
 
-  /** Learns the store's time from an answer that just came. */
-  sawTime(nowMs: number): void {
-    this.#offsetMs = nowMs - this.#host.clock.monotonic();
+  /** Learns the store's time from an answer that just came, to what was asked at `sentAt`. */
+  sawTime(nowMs: number, sentAt?: number): void {
+    this.#time.saw(nowMs, sentAt);
   }
 
   get(name: string): Lane {
     const known = this.all.get(name);
     if (known) return known;
     const shared = this.#states.get(name) ?? { state: openLane, version: 0 };
+    const settings = this.#settingsOf(name);
     const lane: Lane = {
       name,
-      settings: this.#settingsOf(name),
+      settings,
       ...shared,
       failures: 0,
       failedTasks: new Set(),
@@ -131,8 +144,9 @@ export class Lanes {
       dueAt: Infinity,
       meanMs: NaN,
     };
-    this.all.set(name, lane);
-    return lane;
+    const made = settings.rate ? this.#rate(lane, settings.rate) : lane;
+    this.all.set(name, made);
+    return made;
   }
 
   /** Others are looked at before it next time. */
@@ -148,12 +162,26 @@ export class Lanes {
       const isIdle = queue.length + running.size + zombies === 0 && !writing && dueAt === Infinity;
       if (isIdle) this.all.delete(name);
     }
+    for (const lane of this.rated) if (!this.all.has(lane.name)) this.rated.delete(lane);
   }
 
-  /** Reads the state of all lanes from the store. */
-  async refresh(): Promise<void> {
+  /** Reads the state of all lanes from the store. One reading at a time, and one more for all who ask meanwhile. */
+  refresh(): Promise<void> {
+    if (this.#refreshing) {
+      const again = () => {
+        this.#refreshNext = undefined;
+        return this.refresh();
+      };
+      return (this.#refreshNext ??= this.#refreshing.then(again, again));
+    }
+    this.#refreshing = this.#refresh().finally(() => (this.#refreshing = undefined));
+    return this.#refreshing;
+  }
+
+  async #refresh(): Promise<void> {
+    const sentAt = this.#host.clock.monotonic();
     const { nowMs, documents } = await this.#schedule.readState(PREFIX);
-    this.sawTime(nowMs);
+    this.sawTime(nowMs, sentAt);
     this.#states = new Map(
       documents.map(({ key, value, version }) => [
         key.slice(PREFIX.length),
@@ -211,6 +239,16 @@ export class Lanes {
 
   async resume(name: string): Promise<void> {
     await this.#update(name, resumed);
+  }
+
+  #rate(lane: Lane, settings: RateSettings): Lane {
+    const parts = { schedule: this.#schedule, host: this.#host, changed: this.#changed };
+    const rated = {
+      ...lane,
+      rate: new LaneRate(lane.name, settings, { ...parts, time: this.#time }),
+    };
+    this.rated.add(rated);
+    return rated;
   }
 
   async #update(name: string, move: (state: LaneState) => LaneState): Promise<void> {

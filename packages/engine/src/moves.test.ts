@@ -270,7 +270,8 @@ describe('accept: a failure of a task that a broker took over, or that worked', 
   it.each(['retried', 'done'] as const)('arms it again when it is %s', (status) => {
     const task = taskOf({ status, attempt: 1, finishedAtMs: NOW - 5, verdict: 'TOO_FAR' });
     const arrival = failureOf(task, { attempt: 1, payload: bytes('new'), maxAttempts: 7 });
-    const change = accept(arrival, task, NOW, 0);
+    const { decided, ...change } = accept(arrival, task, NOW, 0);
+    expect(decided).toMatchObject({ facts: { attempt: 2 }, decision: { action: 'retry' } });
     const { finishedAtMs: _f, verdict: _v, ...rest } = task;
     expect(change).toEqual({
       result: 'accepted',

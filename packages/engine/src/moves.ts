@@ -1,5 +1,12 @@
 /** The legal moves of a task. Pure: every store applies these, by calling them or by a statement that does the same. */
-import { decide, type DefinedPolicy, type Failure, type GiveUp } from 'redrive';
+import {
+  decide,
+  type Decided,
+  type DefinedPolicy,
+  type Facts,
+  type Failure,
+  type GiveUp,
+} from 'redrive';
 import { itemOf } from './item.ts';
 import type { NewItem } from './ports/inbox.ts';
 import type { NewOutboxMessage, Settled, Settlement } from './ports/schedule.ts';
@@ -16,6 +23,13 @@ export interface Change<T> {
   outbox?: NewOutboxMessage;
   /** An execution of the task that is written; a new task carries its own. */
   record?: AttemptRecord;
+  /** What a policy decided on the way, for the audit trail. No store looks at it. */
+  decided?: ArrivalDecision;
+}
+
+export interface ArrivalDecision extends Decided {
+  /** The wait that its producer asked for instead. */
+  waitMs?: number;
 }
 
 /** Something that came in: fresh work, or an execution that failed elsewhere. */
@@ -126,6 +140,17 @@ export function cancel(
   return { result: 'cancelled', task: { ...over, status: 'cancelled', finishedAtMs: nowMs } };
 }
 
+/** Somebody reports that what a broker took over has worked. */
+export function succeed(
+  task: Task | undefined,
+  nowMs: number,
+): Change<'done' | 'pending' | 'over' | 'unknown'> {
+  if (!task) return { result: 'unknown' };
+  if (task.status === 'done') return { result: 'done' };
+  if (task.status !== 'retried') return { result: task.status === 'pending' ? 'pending' : 'over' };
+  return { result: 'done', task: { ...task, status: 'done', finishedAtMs: nowMs } };
+}
+
 /** Makes a waiting task due now. */
 export function expedite(
   task: Task | undefined,
@@ -210,12 +235,13 @@ function placeNew(arrival: Arrival, nowMs: number, seed: number): Change<Accepte
   if (arrival.type === 'submit') return { result: 'accepted', task };
   const failure = task.failure ?? unknownFailure;
   const record = { attempt: task.attempt, failure, durationMs: 0 };
-  const verdict = judgeArrival(arrival, task, nowMs, nowMs, seed);
+  const { verdict, ...decided } = judgeArrival(arrival, task, nowMs, nowMs, seed);
   if ('reason' in verdict) {
     const failed: NewTask = { ...task, failure, status: 'failed', record };
-    return fail(arrival, failed, itemOf(verdict.reason, failure, task.lane), nowMs);
+    const item = itemOf(verdict.reason, failure, task.lane);
+    return { ...fail(arrival, failed, item, nowMs), ...decided };
   }
-  return { result: 'accepted', task: { ...task, failure, record, ...verdict } };
+  return { result: 'accepted', task: { ...task, failure, record, ...verdict }, ...decided };
 }
 
 /** Pending once more, with what arrived. */
@@ -226,21 +252,23 @@ function rearm(
   seed: number,
   notBeforeMs: number,
 ): Change<Accepted> {
-  const task: Task = { ...without(carriedOn(arrival, before, nowMs), 'lease'), status: 'pending' };
-  const verdict = judgeArrival(arrival, task, nowMs, task.firstAtMs ?? nowMs, seed);
+  const task: Task = {
+    ...without(carriedOn(arrival, before, nowMs), 'lease'),
+    status: 'pending',
+    // Its line says when it is its turn.
+    blocked: before.orderingKey !== undefined,
+  };
+  const { verdict, ...decided } = judgeArrival(arrival, task, nowMs, task.firstAtMs ?? nowMs, seed);
   if ('reason' in verdict) {
-    return fail(
-      arrival,
-      task,
-      itemOf(verdict.reason, task.failure ?? unknownFailure, task.lane),
-      nowMs,
-    );
+    const item = itemOf(verdict.reason, task.failure ?? unknownFailure, task.lane);
+    return { ...fail(arrival, task, item, nowMs), ...decided };
   }
   const dueAtMs = Math.max(dueAt(verdict.due, nowMs), notBeforeMs);
   return {
     result: 'accepted',
     task: { ...task, dueAtMs, visibleAtMs: dueAtMs, delayMs: verdict.delayMs },
     record: recordOf(task),
+    ...decided,
   };
 }
 
@@ -252,12 +280,12 @@ function arriveInDelivery(
   seed: number,
 ): Change<Accepted> {
   const task: Task = { ...carriedOn(arrival, before, nowMs), arrived: true };
-  const verdict = judgeArrival(arrival, task, nowMs, task.firstAtMs ?? nowMs, seed);
+  const { verdict, ...decided } = judgeArrival(arrival, task, nowMs, task.firstAtMs ?? nowMs, seed);
   const placed: Task =
     'reason' in verdict
       ? { ...task, verdict: verdict.reason, dueAtMs: nowMs }
       : { ...task, dueAtMs: dueAt(verdict.due, nowMs), delayMs: verdict.delayMs };
-  return { result: 'accepted', task: placed, record: recordOf(task) };
+  return { result: 'accepted', task: placed, record: recordOf(task), ...decided };
 }
 
 type Verdict = { reason: Reason } | { due: Due; delayMs: number };
@@ -268,9 +296,11 @@ function judgeArrival(
   nowMs: number,
   firstAtMs: number,
   seed: number,
-): Verdict {
-  if (arrival.verdict) return { reason: arrival.verdict };
-  const decision = decide(arrival.policy, {
+): { verdict: Verdict; decided?: ArrivalDecision } {
+  if (arrival.verdict) return { verdict: { reason: arrival.verdict } };
+  if (task.trial) return { verdict: { reason: 'EXHAUSTED' } };
+  const { policy } = arrival;
+  const facts: Facts = {
     attempt: task.attempt,
     failure: task.failure ?? unknownFailure,
     seed,
@@ -278,12 +308,17 @@ function judgeArrival(
     previousMs: task.delayMs,
     elapsedMs: nowMs - firstAtMs,
     ...(task.expiresAtMs === undefined ? {} : { remainingMs: task.expiresAtMs - nowMs }),
-  });
-  if (decision.action === 'giveUp') return { reason: reasonOf(decision) };
+  };
+  const decision = decide(policy, facts);
+  const decided = { policy, facts, decision };
+  if (decision.action === 'giveUp') return { verdict: { reason: reasonOf(decision) }, decided };
   const { due } = arrival.task;
+  const { delayMs } = decision;
   // A producer's own due time in the future is honoured; past or absent, it is computed.
-  const asked = 'atMs' in due && due.atMs > nowMs;
-  return { due: asked ? due : { inMs: decision.delayMs }, delayMs: decision.delayMs };
+  if ('atMs' in due && due.atMs > nowMs) {
+    return { verdict: { due, delayMs }, decided: { ...decided, waitMs: due.atMs - nowMs } };
+  }
+  return { verdict: { due: { inMs: delayMs }, delayMs }, decided };
 }
 
 function waitingAgain(task: Task, by: Extract<Settlement, { to: 'pending' }>, nowMs: number): Task {

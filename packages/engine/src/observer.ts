@@ -1,33 +1,76 @@
+import {
+  auditEntry,
+  type Decided,
+  decisionEntry,
+  type Failure,
+  type Happening,
+  type Policy,
+} from 'redrive';
+import { aboutTask, type OperatorFacts, operatorEntry, subjectOf } from './audit-facts.ts';
 import type { EngineEvent } from './events.ts';
 import { guard, type Log } from './host.ts';
 import type { Judgement } from './judge.ts';
 import type { Accepted } from './moves.ts';
-import type { Policies } from './policies.ts';
+import { durablePolicy } from './policies.ts';
+import type { NewItem, RawItem } from './ports/inbox.ts';
+import type { Settlement } from './ports/schedule.ts';
 import type { NewTask, Reason, Task } from './task.ts';
 import type { Trail } from './trail.ts';
+
+/** What the trail calls a task whose policy has no name. */
+const CATEGORY = 'durable';
+
+/** What was decided about something that came in. */
+interface ArrivalVerdict {
+  /** By its policy; absent where something else decided. */
+  decided?: Decided | undefined;
+  /** Why it is in the inbox, or will be. */
+  reason?: Reason | undefined;
+  /** Its wait, where its producer asked for another than was decided. */
+  waitMs?: number | undefined;
+  /** What is in the inbox now. */
+  item?: NewItem | undefined;
+}
+
+type Entered = (item: NewItem, about: { lane: string; id: string }) => void;
 
 /** Tells what happens: to the listener as events, to the audit trail with all facts. Neither can disturb the work. */
 export class Observer {
   readonly #listener: ((event: EngineEvent) => unknown) | undefined;
   readonly #trail: Trail;
-  readonly #policies: Policies;
   readonly #log: Log;
+  readonly #entered: Entered | undefined;
+  /** The names of policies, by fingerprint. */
+  readonly #names = new Map<string, string>();
 
+  /** `named`: the policies that a submit may name. `entered` hears of what goes into the inbox. */
   constructor(
     listener: ((event: EngineEvent) => unknown) | undefined,
     trail: Trail,
-    policies: Policies,
     log: Log,
+    named: Readonly<Record<string, Policy>> = {},
+    entered?: Entered,
   ) {
     this.#listener = listener;
     this.#trail = trail;
-    this.#policies = policies;
     this.#log = log;
+    this.#entered = entered;
+    for (const [name, policy] of Object.entries(named)) {
+      this.#names.set(durablePolicy(policy).fingerprint, name);
+    }
   }
 
   accepted({ messageId: id, lane }: NewTask, status: Accepted): void {
     if (!this.#listener) return;
     this.#emit({ type: status === 'duplicate' ? 'duplicate' : 'accepted', id, lane });
+  }
+
+  /** A failure that came in was judged, and that is committed. */
+  judged(task: Task | NewTask, { decided, reason, waitMs, item }: ArrivalVerdict): void {
+    if (item) this.#entered?.(item, { lane: task.lane, id: task.messageId });
+    if (!this.#trail.isOn) return;
+    if (decided) this.#decided(task, decided, waitMs);
+    else if (reason) this.#ended(task, reason, task.attempt, task.failure);
   }
 
   started(task: Task, nowMs: number): void {
@@ -44,6 +87,9 @@ export class Observer {
     if (result === 'lost') return this.#emit({ type: 'leaseLost', id, lane, attempt });
     if (this.#trail.isOn) this.#audit(task, judgement, result);
     const { settlement, decided } = judgement;
+    if (result === 'settled' && settlement.to === 'failed') {
+      this.#entered?.(settlement.item, { lane, id });
+    }
     if (result === 'rearmed') return this.#emit({ type: 'rearmed', id, lane, attempt });
     switch (settlement.to) {
       case 'done':
@@ -62,32 +108,97 @@ export class Observer {
     }
   }
 
-  refused({ messageId: id, lane, attempt }: Task, reason: Reason | 'CANCELLED'): void {
+  refused(task: Task, reason: Reason | 'CANCELLED', by: Settlement): void {
+    const { messageId: id, lane, attempt } = task;
+    if (by.to === 'failed') this.#entered?.(by.item, { lane, id });
     if (reason === 'CANCELLED') return this.#emit({ type: 'cancelled', id, lane });
-    this.#trail.write('retry_abandoned', { message_id: id, lane, attempt_number: attempt, reason });
+    // What was decided when it arrived was written then.
+    if (this.#trail.isOn && task.verdict !== reason) {
+      this.#ended(task, reason, attempt, task.failure);
+    }
     this.#emit({ type: 'failed', id, lane, attempt, reason });
   }
 
-  #audit(
-    task: Task,
-    { settlement, decided, reason }: Judgement,
-    result: 'settled' | 'rearmed',
-  ): void {
-    const about = {
-      message_id: task.messageId,
-      lane: task.lane,
-      generation: task.generation,
-      attempt_number: task.attempt + 1,
+  /** What came in could not be read, and is in the inbox as it came. */
+  unreadable(item: RawItem): void {
+    const { messageId, source, reason, failure, context } = item;
+    this.#entered?.(item, { lane: `source:${source}`, id: messageId });
+    if (!this.#trail.isOn) return;
+    const task = {
+      messageId,
+      lane: `source:${source}`,
+      generation: 0,
+      ...(context && { context }),
     };
-    if (result === 'rearmed') return this.#trail.write('retry_rearmed', about);
-    if (settlement.to === 'done' || settlement.to === 'retried') {
-      return this.#trail.write('retry_succeeded', about);
+    const happening = {
+      type: 'retry_abandoned',
+      attempt: 0,
+      maxAttempts: 0,
+      reason,
+      failure,
+    } as const;
+    this.#trail.write(auditEntry(subjectOf(task, CATEGORY), happening, aboutTask(task)));
+  }
+
+  /** Somebody did something by hand, and that is committed: `pause`, `replay`, `discard`. */
+  acted(action: string, facts: OperatorFacts = {}): void {
+    if (this.#trail.isOn) this.#trail.write(operatorEntry(action, facts));
+  }
+
+  #audit(task: Task, { settlement, decided }: Judgement, result: 'settled' | 'rearmed'): void {
+    const attempt = task.attempt + 1;
+    const { maxAttempts } = task;
+    if (result === 'rearmed') {
+      return this.#tell(task, { type: 'retry_rearmed', attempt, maxAttempts });
     }
-    const { fingerprint } = this.#policies.of(task);
-    const facts = decided ? { policy: fingerprint, ...decided } : {};
-    if (settlement.to === 'failed')
-      this.#trail.write('retry_abandoned', { ...about, reason, ...facts });
-    else this.#trail.write('retry_attempt', { ...about, delay_ms: delayOf(settlement), ...facts });
+    if (decided) return this.#decided(task, decided);
+    switch (settlement.to) {
+      case 'done':
+      case 'retried':
+        if (!this.#trail.hasSuccesses) return undefined;
+        return this.#tell(task, { type: 'retry_succeeded', attempt, maxAttempts });
+      case 'cancelled':
+        return undefined;
+      case 'failed':
+        return this.#ended(task, settlement.item.reason, attempt, settlement.item.failure);
+      case 'pending': {
+        // An attempt is gone, and its handler chose the delay; or none: snoozed, refused, a probe of a lane that is down.
+        const type = settlement.attempt > task.attempt ? 'retry_attempt' : 'retry_postponed';
+        const { delayMs, record } = settlement;
+        return this.#tell(task, { type, attempt, maxAttempts, delayMs, failure: record?.failure });
+      }
+    }
+  }
+
+  #decided(task: Task | NewTask, decided: Decided, waitMs?: number): void {
+    this.#trail.register(decided.policy);
+    const subject = subjectOf(task, this.#category(task));
+    this.#trail.write(decisionEntry(subject, decided, aboutTask(task), waitMs));
+  }
+
+  /** It goes to the inbox, and no policy was asked. */
+  #ended(task: Task | NewTask, reason: Reason, attempt: number, failure?: Failure): void {
+    const { maxAttempts } = task;
+    this.#tell(
+      task,
+      reason === 'EXHAUSTED'
+        ? { type: 'retry_exhausted', attempt, failure }
+        : { type: 'retry_abandoned', attempt, maxAttempts, reason, failure },
+    );
+  }
+
+  #tell(task: Task | NewTask, happening: Happening): void {
+    const subject = subjectOf(task, this.#category(task));
+    this.#trail.write(auditEntry(subject, happening, aboutTask(task)));
+  }
+
+  #category({ policy }: Task | NewTask): string {
+    return (policy === undefined ? undefined : this.#names.get(policy)) ?? CATEGORY;
+  }
+
+  /** Something that concerns no task. */
+  tell(event: EngineEvent): void {
+    this.#emit(event);
   }
 
   #emit(event: EngineEvent): void {
@@ -97,8 +208,4 @@ export class Observer {
       this.#log.error({ err: error }, 'a listener failed');
     }
   }
-}
-
-function delayOf(settlement: Judgement['settlement']): number {
-  return settlement.to === 'pending' ? settlement.delayMs : 0;
 }

@@ -108,7 +108,7 @@ describe('a review message', () => {
     expect(texts()).toEqual(['1 GAVE_UP']);
     expect(engine.stats().outboxStuck).toBe(0);
     // It never becomes an item itself.
-    expect(await engine.inbox.items({ limit: 9 })).toHaveLength(1);
+    expect((await engine.inbox.items({ limit: 9 })).items).toHaveLength(1);
   });
 
   it('for a broker that is not here waits for one', async () => {

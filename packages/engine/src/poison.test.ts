@@ -62,7 +62,7 @@ describe('a callback that throws', () => {
     await engine.submit('bad', 2, { expiresAt: clock.now() + 1 });
     await clock.advance('1m');
     expect(await engine.get(id)).toMatchObject({ status: 'failed' });
-    expect(await engine.inbox.items({ limit: 9 })).toHaveLength(2);
+    expect((await engine.inbox.items({ limit: 9 })).items).toHaveLength(2);
     expect(engine.stats()).toMatchObject({ held: 0 });
   });
 
@@ -88,7 +88,9 @@ describe('a handler', () => {
     await engine.start();
     await engine.submit('odd', 1);
     await clock.advance('1s');
-    expect(await engine.inbox.items({ limit: 9 })).toMatchObject([{ failure: { message } }]);
+    expect((await engine.inbox.items({ limit: 9 })).items).toMatchObject([
+      { failure: { message } },
+    ]);
   });
 
   it('that wishes what is not known here has failed', async () => {

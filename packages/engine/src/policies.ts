@@ -97,14 +97,14 @@ export class Policies {
   }
 
   /** The policy that decides about this task, with its own number of attempts. */
-  of(task: Pick<Task, 'policy' | 'lane' | 'maxAttempts'>): DefinedPolicy {
+  of(task: Pick<Task, 'policy' | 'lane' | 'maxAttempts' | 'trial'>): DefinedPolicy {
     const own = task.policy === undefined ? undefined : this.#known.get(task.policy);
     const policy = own ?? this.#laneOf(task.lane);
-    return this.limited(policy, task.maxAttempts);
+    return task.trial ? this.#once(policy) : this.limited(policy, task.maxAttempts);
   }
 
   /** The most executions that any failure is given by it: an override may allow more than the policy itself. */
-  mostAttempts(task: Pick<Task, 'policy' | 'lane' | 'maxAttempts'>): number {
+  mostAttempts(task: Parameters<Policies['of']>[0]): number {
     const policy = this.of(task);
     let most = this.#most.get(policy);
     if (most === undefined) {
@@ -125,6 +125,18 @@ export class Policies {
     if (!variant) {
       variant = definePolicy({ ...fieldsOf(policy), maxAttempts });
       if (this.#variants.size >= MAX_CACHED) this.#variants.clear();
+      this.#variants.set(key, variant);
+    }
+    return variant;
+  }
+
+  /** One execution, whatever an override says. */
+  #once(policy: DefinedPolicy): DefinedPolicy {
+    const key = `${policy.fingerprint} once`;
+    let variant = this.#variants.get(key);
+    if (!variant) {
+      const { overrides: _, ...fields } = fieldsOf(policy);
+      variant = definePolicy({ ...fields, maxAttempts: 1 });
       this.#variants.set(key, variant);
     }
     return variant;

@@ -51,7 +51,7 @@ describe('expiry', () => {
       await clock.advance('10s');
       expect(await engine.get(id)).toMatchObject({ status: 'failed', attempt: 0 });
       expect(await engine.get(other.id)).toMatchObject({ status: 'pending' });
-      expect(await engine.inbox.items({ limit: 9 })).toMatchObject([{ reason: 'EXPIRED' }]);
+      expect((await engine.inbox.items({ limit: 9 })).items).toMatchObject([{ reason: 'EXPIRED' }]);
       expect(events.at(-1)).toMatchObject({ type: 'failed', id, reason: 'EXPIRED' });
     },
   );

@@ -14,6 +14,10 @@ interface PrunerSettings {
   retention: PruneRequest['olderThanMs'];
   leaseMs: number;
   everyMs: number;
+  /** Deletes old events of the audit trail, at most so many; answers how many. */
+  pruneAudit?: (limit: number) => Promise<number>;
+  /** One round of what is to be done in the inbox. */
+  keepInbox?: (until: AbortSignal) => Promise<void>;
 }
 
 /** Housekeeping: tasks past their expiry in lanes that nobody serves, and finished ones past their retention. */
@@ -55,7 +59,12 @@ export class Pruner {
       await pause(this.#host, this.#settings.everyMs, signal);
       try {
         await this.#expire();
-        await this.#prune();
+        await this.#prune((limit) => {
+          return this.#schedule.prune({ olderThanMs: this.#settings.retention, limit });
+        });
+        const { pruneAudit, keepInbox } = this.#settings;
+        if (pruneAudit) await this.#prune(pruneAudit);
+        await keepInbox?.(signal);
       } catch (error) {
         this.#host.log.warn({ err: error }, 'housekeeping failed, trying again');
       }
@@ -76,10 +85,9 @@ export class Pruner {
     }
   }
 
-  async #prune(): Promise<void> {
+  async #prune(some: (limit: number) => Promise<number>): Promise<void> {
     for (let step = 0; step < MAX_STEPS && !this.#ending.signal.aborted; step++) {
-      const request = { olderThanMs: this.#settings.retention, limit: STEP };
-      if ((await this.#schedule.prune(request)) < STEP) return;
+      if ((await some(STEP)) < STEP) return;
       await pause(this.#host, REST_MS, this.#ending.signal);
     }
   }

@@ -19,7 +19,10 @@ export interface SubmitOptions {
   id?: string;
   /** What goes with it to an HTTP destination or a broker. */
   context?: TaskContext;
+  /** Tasks of one lane and one key are delivered one after the other, in the order in which they were stored. */
   orderingKey?: string;
+  /** Of an ordered task that lies in the inbox: its followers wait (`block`, the default), or pass it (`release`). */
+  onDead?: 'block' | 'release';
 }
 
 /** One task of many. */
@@ -114,7 +117,9 @@ export function taskOf(
     arrived: false,
     cancelling: false,
     ...(orderingKey === undefined ? {} : { orderingKey: checkedKey(orderingKey, 'orderingKey') }),
-    blocked: false,
+    ...(options.onDead === undefined ? {} : checkedOnDead(options.onDead)),
+    // Its line says when it is its turn.
+    blocked: orderingKey !== undefined,
     arrival: made.token,
     due: dueAtMs === undefined ? { inMs: 0 } : { atMs: dueAtMs },
   };
@@ -211,6 +216,12 @@ function checkedKey(key: string, path: string): string {
     throw refused('INVALID_TASK', path, `A text of 1 to ${MAX_KEY} characters is needed.`);
   }
   return key;
+}
+
+function checkedOnDead(onDead: unknown): { onDead?: 'release' } {
+  if (onDead === 'release') return { onDead };
+  if (onDead === 'block') return {};
+  throw refused('INVALID_TASK', 'onDead', "It is 'block' or 'release'.");
 }
 
 function checkedContext(context: TaskContext): TaskContext {

@@ -10,7 +10,7 @@ import type { Policies } from './policies.ts';
 import type { Delivery } from './ports/delivery.ts';
 import type { StandardResult } from './standard-schema.ts';
 import { bytesOf, destinationOf, type Submission, taskOf } from './submission.ts';
-import { type Destination, laneOf } from './task.ts';
+import { type Destination, laneOf, type TaskContext } from './task.ts';
 import { uuidAt } from './uuid.ts';
 
 export interface Submitted {
@@ -53,11 +53,27 @@ export class Submitter {
     return arrival;
   }
 
-  #prepareNow(submission: Submission, destination: Destination): Arrival {
-    const { host, policies, deliveryOf, policyOf, maxPayloadBytes, nowMs } = this.#parts;
-    const { payload, policy: wanted } = submission;
-    const faults = deliveryOf(destination.kind)?.check?.(destination, submission.context) ?? [];
+  /** Whether a message may go there; a payload that is undefined stays as it is. */
+  async check(
+    destination: Destination,
+    payload: unknown,
+    context: TaskContext | undefined,
+  ): Promise<void> {
+    this.#checkAddress(destination, context);
+    const { kind, address } = destination;
+    if (kind !== 'handler' || payload === undefined || payload instanceof Uint8Array) return;
+    await check(payload, this.#parts.handlers.get(address));
+  }
+
+  #checkAddress(destination: Destination, context: TaskContext | undefined): void {
+    const faults = this.#parts.deliveryOf(destination.kind)?.check?.(destination, context) ?? [];
     if (faults[0]) throw new EngineError(faults[0].code, faults[0].message, { faults });
+  }
+
+  #prepareNow(submission: Submission, destination: Destination): Arrival {
+    const { host, policies, policyOf, maxPayloadBytes, nowMs } = this.#parts;
+    const { payload, policy: wanted } = submission;
+    this.#checkAddress(destination, submission.context);
     const policy = wanted === undefined ? policyOf(laneOf(destination)) : policies.resolve(wanted);
     const bytes = bytesOf(payload, maxPayloadBytes);
     const now = nowMs();

@@ -69,9 +69,18 @@ export interface Task {
   verdict?: Reason;
   /** Cancelled while in delivery: takes effect unless that delivery succeeds. */
   cancelling: boolean;
+  /** Tasks of one lane and one key are delivered one after the other, in the order in which they were stored. */
   orderingKey?: string;
+  /** Lets its followers pass once it lies in the inbox; absent: they wait until somebody has dealt with it. */
+  onDead?: 'release';
   /** Waits behind another task of its ordering key: no claim looks at it. */
   blocked: boolean;
+  /** The bulk job that replayed it last. */
+  job?: number;
+  /** Replayed to try whether it works now: one execution, whatever its policy says. */
+  trial?: true;
+  /** The generation in which an operator changed it last: it is another message since then. */
+  edited?: number;
   /** The last failure, as far as it is known. */
   failure?: Failure;
 }

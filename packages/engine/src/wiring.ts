@@ -1,13 +1,20 @@
 import { Courier } from './courier.ts';
+import { Desk } from './desk.ts';
 import { Directory } from './directory.ts';
 import { Dispatcher } from './dispatcher.ts';
 import type { EngineOptions, EngineSettings } from './engine-options.ts';
+import { EntryHook } from './entry-hook.ts';
+import type { EngineEvent } from './events.ts';
 import { hostOf } from './host.ts';
+import { InboxKeeper } from './inbox-keeper.ts';
 import { Intake } from './intake.ts';
+import { JobRunner } from './job-runner.ts';
+import type { Job } from './jobs.ts';
 import { Lanes } from './lanes.ts';
 import { Observer } from './observer.ts';
 import { Outbox } from './outbox.ts';
 import { Policies } from './policies.ts';
+import type { Store } from './ports/store.ts';
 import { Pruner } from './pruner.ts';
 import { Settler } from './settler.ts';
 import { Submitter } from './submitter.ts';
@@ -23,7 +30,12 @@ export interface Shared {
 }
 
 /** Builds the parts of an engine, each with what it needs of the others. `until` ends what is tried for ever. */
-export function wire(options: EngineOptions, settings: EngineSettings, until: AbortSignal) {
+export function wire(
+  options: EngineOptions,
+  settings: EngineSettings,
+  until: AbortSignal,
+  opened: () => Promise<Store>,
+) {
   const { leaseMs, heartbeatMs, pollMs, maxLostLeases, retention, maxPayloadBytes } = settings;
   const { store, review } = options;
   const shared: Shared = { seed: 0 };
@@ -40,9 +52,12 @@ export function wire(options: EngineOptions, settings: EngineSettings, until: Ab
   const policies = new Policies(store, host.log, options.policies ?? {}, policyOf);
   const settler = new Settler(store, host, until);
 
-  const sink = options.audit === true ? store.audit : options.audit || undefined;
-  const trail = new Trail(sink, host, instance);
-  const observer = new Observer(options.on, trail, policies, host.log);
+  const trail = new Trail(options.audit, host, instance, store.audit);
+  const { onEntry, debounceMs } = settings.inbox;
+  const hook = onEntry && new EntryHook({ onEntry, debounceMs }, host);
+  const observer = new Observer(options.on, trail, host.log, options.policies, (item, about) =>
+    hook?.entered(item, about, nowMs()),
+  );
   const outbox = new Outbox(store, host, (kind) => directory.brokerOf(kind), pollMs);
 
   const courier = new Courier({
@@ -55,11 +70,14 @@ export function wire(options: EngineOptions, settings: EngineSettings, until: Ab
       started: (task) => observer.started(task, lanes.nowMs),
       settled: (task, judgement, result) => {
         if (judgement.settlement.to === 'failed') outbox.wake();
+        // A bulk job waits for room, or for its step.
+        if (task.job !== undefined) runner.wake();
         observer.settled(task, judgement, result);
       },
-      refused: (task, reason) => {
+      refused: (task, reason, by) => {
         outbox.wake();
-        observer.refused(task, reason);
+        if (task.job !== undefined) runner.wake();
+        observer.refused(task, reason, by);
       },
     },
     settings: { leaseMs, heartbeatMs },
@@ -77,13 +95,34 @@ export function wire(options: EngineOptions, settings: EngineSettings, until: Ab
     serves: (lane) => directory.serves(lane),
   });
 
-  const intake = new Intake(store, host, () => shared.seed, nowMs);
+  const intake = new Intake(
+    store,
+    host,
+    () => shared.seed,
+    nowMs,
+    (...about) => observer.judged(...about),
+  );
   const { handlers } = directory;
   const checks = { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs };
   const submitter = new Submitter(checks);
-  const pruning = { retention, leaseMs, everyMs: pollMs };
+  const ended = (job: Job) =>
+    observer.acted(`job ${job.state}`, { job: job.id, details: { why: job.why } });
+  const runner = new JobRunner({ store, host, instance, nowMs, pollMs, ended });
+  const desk = new Desk({
+    store: opened,
+    submitter,
+    maxPayloadBytes,
+    nowMs,
+    wakeRunner: () => runner.wake(),
+    acted: (action, facts) => observer.acted(action, facts),
+  });
+  const pruneAudit = (limit: number) => trail.prune(limit);
+  const tell = (event: EngineEvent) => observer.tell(event);
+  const keeper = new InboxKeeper({ store, host, nowMs, settings: settings.inbox, tell });
+  const keepInbox = (signal: AbortSignal) => keeper.round(signal);
+  const pruning = { retention, leaseMs, everyMs: pollMs, pruneAudit, keepInbox };
   const pruner = new Pruner(store, host, lanes, courier, pruning);
 
   const delivering = { shared, host, directory, lanes, settler, courier, dispatcher };
-  return { ...delivering, intake, submitter, pruner, outbox, trail, observer };
+  return { ...delivering, intake, submitter, pruner, outbox, trail, observer, runner, desk, hook };
 }

@@ -8,7 +8,7 @@ export function allTasks(store: Store): Promise<Task[]> {
 }
 
 export function allItems(store: Store): Promise<InboxItem[]> {
-  return all((page) => store.items(page));
+  return all(async (page) => (await store.items(page)).items);
 }
 
 export async function isWorkedOff(store: Store): Promise<boolean> {

@@ -1,3 +1,4 @@
+import type { Line } from '../line.ts';
 import type { Change } from '../moves.ts';
 import type { AttemptRecord, Destination, NewTask, Task, TaskStatus } from '../task.ts';
 import type { NewItem } from './inbox.ts';
@@ -73,7 +74,7 @@ export interface ScheduleCapabilities {
   listing: boolean;
   /** `change` works on tasks that wait, so that they can be cancelled and moved. */
   changing: boolean;
-  /** Ordering keys are honoured. */
+  /** Ordering keys are honoured: after every commit, `turnOf` says who of a line may be claimed. */
   ordering: boolean;
   /** `insert` and `change` can join the caller's own transaction. */
   transactions: boolean;
@@ -118,8 +119,10 @@ export interface Lease {
  * How a lease ends. Where a failure arrived meanwhile the task becomes pending with what arrived, whatever the
  * settlement says; where it was cancelled meanwhile, `pending` becomes `cancelled`.
  */
-export type Settlement = Lease &
-  (
+export type Settlement = Lease & {
+  /** The line of an ordered task: whose turn it is there is settled in the same commit. */
+  line?: Line;
+} & (
     | { to: 'done' | 'retried' | 'cancelled' }
     | {
         to: 'pending';

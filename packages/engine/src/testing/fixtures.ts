@@ -2,6 +2,7 @@ import { deepEqual } from 'node:assert/strict';
 import type { Failure } from 'redrive';
 import { definePolicy } from 'redrive';
 import { itemOf } from '../item.ts';
+import { leaseOf } from '../line.ts';
 import type { Arrival } from '../moves.ts';
 import type { RawItem } from '../ports/inbox.ts';
 import type {
@@ -73,6 +74,11 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
 /** One in a lane of that name. */
 export function inLane(lane: string, changes: Partial<NewTask> = {}): NewTask {
   return newTask({ lane, ...changes });
+}
+
+/** One in the line of that key, in lane a unless it says otherwise. Its turn is for the store to find out. */
+export function inLine(orderingKey: string, changes: Partial<NewTask> = {}): NewTask {
+  return newTask({ lane: 'a', orderingKey, blocked: true, ...changes });
 }
 
 /** Stores one task and gives its row. */
@@ -166,11 +172,11 @@ type To = Settlement['to'];
 
 /** A settlement of each kind, with all that it can carry. */
 export const settlements: Readonly<Record<To | 'released', (task: Task) => Settlement>> = {
-  done: (task) => ({ ...at(task), to: 'done' }),
-  retried: (task) => ({ ...at(task), to: 'retried' }),
-  cancelled: (task) => ({ ...at(task), to: 'cancelled' }),
+  done: (task) => ({ ...leaseOf(task), to: 'done' }),
+  retried: (task) => ({ ...leaseOf(task), to: 'retried' }),
+  cancelled: (task) => ({ ...leaseOf(task), to: 'cancelled' }),
   pending: (task) => ({
-    ...at(task),
+    ...leaseOf(task),
     to: 'pending',
     delayMs: HOUR_MS,
     attempt: task.attempt + 1,
@@ -180,7 +186,7 @@ export const settlements: Readonly<Record<To | 'released', (task: Task) => Settl
     record: { attempt: task.attempt + 1, failure: unreachable, durationMs: 40 },
   }),
   released: ({ attempt, uncounted, ...task }) => ({
-    ...at({ attempt, uncounted, ...task }),
+    ...leaseOf({ attempt, uncounted, ...task }),
     to: 'pending',
     delayMs: 0,
     attempt,
@@ -189,7 +195,7 @@ export const settlements: Readonly<Record<To | 'released', (task: Task) => Settl
     reschedule: false,
   }),
   failed: (task) => ({
-    ...at(task),
+    ...leaseOf(task),
     to: 'failed',
     attempt: task.attempt + 1,
     item: itemOf('EXHAUSTED', broken, task.lane),

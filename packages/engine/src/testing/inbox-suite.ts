@@ -20,13 +20,45 @@ import {
   unreachable,
   uuid,
 } from './fixtures.ts';
+import { actCases, restoreCases } from './inbox-act.ts';
+import { eraseCases, pruneItemsCases } from './inbox-erase.ts';
+import { annotateCases, groupsCases } from './inbox-groups.ts';
+import { filterCases } from './inbox-items.ts';
+import {
+  forgetJobCases,
+  freezeCases,
+  jobActCases,
+  membersCases,
+  tallyCases,
+} from './inbox-jobs.ts';
+import { replayCases } from './inbox-replay.ts';
 import { onStage, type StoreCases, type StoreSetup } from './stage.ts';
 import { casesOf, type ConformanceCase } from './suite.ts';
 
 /** Every promise of the port `Inbox`, one by one. */
 export function inboxSuite(setup: StoreSetup): ConformanceCase[] {
-  const tables = { append: appendCases, items: itemsCases, attempts: attemptsCases };
-  return casesOf(tables, setup.capabilities, (body) => onStage(setup, body));
+  return casesOf(tables(), setup.capabilities, (body) => onStage(setup, body));
+}
+
+function tables(): Readonly<Record<string, StoreCases>> {
+  return {
+    append: appendCases,
+    items: itemsCases,
+    filter: filterCases,
+    attempts: attemptsCases,
+    groups: groupsCases,
+    annotate: annotateCases,
+    act: actCases,
+    replay: replayCases,
+    restore: restoreCases,
+    'act under a job': jobActCases,
+    freeze: freezeCases,
+    members: membersCases,
+    tally: tallyCases,
+    'forget a job': forgetJobCases,
+    erase: eraseCases,
+    'prune items': pruneItemsCases,
+  };
 }
 
 const appendCases: StoreCases = {
@@ -35,7 +67,7 @@ const appendCases: StoreCases = {
     const context = { contentType: 'application/x-protobuf', headers: { 'x-a': 'ü' } };
     const raw = rawItem('what', { payload, context });
     await store.append([raw]);
-    const [found, ...more] = await store.items({ limit: 10 });
+    const [found, ...more] = (await store.items({ limit: 10 })).items;
     equal(more.length, 0);
     const { id, firstSeenMs, lastSeenMs, ...rest } = found!;
     const { source, ...given } = raw;
@@ -57,10 +89,10 @@ const appendCases: StoreCases = {
   'counts one more occurrence of one that is known': async ({ store, pass }) => {
     const raw = rawItem('what');
     await store.append([raw]);
-    const [before] = await store.items({ limit: 10 });
+    const [before] = (await store.items({ limit: 10 })).items;
     await pass(5);
     await store.append([{ ...raw, failure: broken }]);
-    const [after, ...more] = await store.items({ limit: 10 });
+    const [after, ...more] = (await store.items({ limit: 10 })).items;
     equal(more.length, 0);
     const { lastSeenMs, ...rest } = after!;
     const { lastSeenMs: _, ...wanted } = before!;
@@ -71,7 +103,7 @@ const appendCases: StoreCases = {
   'counts those that stand twice in one batch': async ({ store }) => {
     const raw = rawItem('what');
     await store.append([raw, rawItem('other'), raw, raw]);
-    const items = await store.items({ limit: 10 });
+    const items = (await store.items({ limit: 10 })).items;
     deepEqual(
       items.map(({ occurrences }) => occurrences),
       [1, 3],
@@ -82,7 +114,7 @@ const appendCases: StoreCases = {
     const raw = rawItem('what');
     await Promise.all(Array.from({ length: 10 }, () => store.append([raw])));
     deepEqual(
-      (await store.items({ limit: 10 })).map(({ occurrences }) => occurrences),
+      (await store.items({ limit: 10 })).items.map(({ occurrences }) => occurrences),
       [10],
     );
   },
@@ -94,7 +126,7 @@ const appendCases: StoreCases = {
 
   'takes nothing at all': async ({ store }) => {
     await store.append([]);
-    deepEqual(await store.items({ limit: 10 }), []);
+    deepEqual((await store.items({ limit: 10 })).items, []);
   },
 
   'takes a message of 2 MiB, an empty one, and a hundred': async ({ store }) => {
@@ -102,7 +134,7 @@ const appendCases: StoreCases = {
     const many = Array.from({ length: 98 }, (_, i) => rawItem(String(i)));
     const empty = rawItem('', { payload: new Uint8Array() });
     await store.append([rawItem('large', { payload: large }), empty, ...many]);
-    const items = await store.items({ limit: 200 });
+    const items = (await store.items({ limit: 200 })).items;
     equal(items.length, 100);
     const largest = items.find(({ payload }) => payload.length === large.length);
     ok(Buffer.from(largest!.payload).equals(large));
@@ -120,7 +152,7 @@ const appendCases: StoreCases = {
   'takes a message whose id is that of a task': async ({ store }) => {
     const task = await failed(store);
     await store.append([rawItem('what', { messageId: task.messageId })]);
-    const items = await store.items({ messageId: task.messageId, limit: 10 });
+    const items = (await store.items({ messageId: task.messageId, limit: 10 })).items;
     deepEqual(
       items.map(({ taskId, occurrences }) => [taskId, occurrences]),
       [
@@ -134,7 +166,7 @@ const appendCases: StoreCases = {
 const itemsCases: StoreCases = {
   'gives the newest first': async ({ store }) => {
     const tasks = [await failed(store), await failed(store), await failed(store)];
-    const items = await store.items({ limit: 10 });
+    const items = (await store.items({ limit: 10 })).items;
     deepEqual(
       items.map(({ taskId }) => taskId),
       ids(tasks).toReversed(),
@@ -148,14 +180,14 @@ const itemsCases: StoreCases = {
   'gives one by its id, as in the list': async ({ store }) => {
     await failed(store);
     await store.append([rawItem('what')]);
-    for (const item of await store.items({ limit: 10 })) {
+    for (const item of (await store.items({ limit: 10 })).items) {
       deepEqual(plain(await store.item(item.id)), plain(item));
     }
   },
 
   'answers undefined for an id that nobody knows': async ({ store }) => {
     await failed(store);
-    const [item] = await store.items({ limit: 1 });
+    const [item] = (await store.items({ limit: 1 })).items;
     equal(await store.item(item!.id + 1000), undefined);
   },
 
@@ -163,7 +195,8 @@ const itemsCases: StoreCases = {
     await store.append(Array.from({ length: 25 }, (_, i) => rawItem(String(i))));
     const seen: number[] = [];
     for (let before: number | undefined; ; before = seen.at(-1)) {
-      const page = await store.items({ limit: 10, ...(before === undefined ? {} : { before }) });
+      const page = (await store.items({ limit: 10, ...(before === undefined ? {} : { before }) }))
+        .items;
       seen.push(...ids(page));
       if (page.length < 10) break;
     }
@@ -176,18 +209,17 @@ const itemsCases: StoreCases = {
 
   'keeps to its limit': async ({ store }) => {
     await store.append([rawItem('a'), rawItem('b'), rawItem('c')]);
-    equal((await store.items({ limit: 2 })).length, 2);
+    equal((await store.items({ limit: 2 })).items.length, 2);
   },
 
   'looks at what it is asked for': async ({ store }) => {
     const one = await failed(store, 'a', 'EXHAUSTED');
     const two = await failed(store, 'b', 'EXHAUSTED');
     const three = await failed(store, 'b', 'PERMANENT');
-    const [fingerprint] = await store
-      .items({ limit: 1 })
-      .then((items) => items.map((item) => item.fingerprint));
+    const { items } = await store.items({ limit: 1 });
+    const fingerprint = items[0]?.fingerprint;
     const tasksBy = async (query: Partial<ItemQuery>) =>
-      (await store.items({ limit: 10, ...query })).map(({ taskId }) => taskId);
+      (await store.items({ limit: 10, ...query })).items.map(({ taskId }) => taskId);
     deepEqual(await tasksBy({ reason: 'EXHAUSTED' }), [two.id, one.id]);
     deepEqual(await tasksBy({ lane: 'a' }), [one.id]);
     deepEqual(await tasksBy({ fingerprint: fingerprint! }), [three.id, two.id]);
@@ -202,7 +234,7 @@ const itemsCases: StoreCases = {
     const context = { headers: { 'x-a': '1' }, extra: { deep: [1] } };
     const task = await putClaimed(store, newTask({ payload: bytes('the payload'), context }));
     await store.settle([settlements.failed(task)]);
-    const [item] = await store.items({ limit: 1 });
+    const [item] = (await store.items({ limit: 1 })).items;
     deepEqual([plain(item!.payload), item!.context], [bytes('the payload'), context]);
   },
 
@@ -212,7 +244,7 @@ const itemsCases: StoreCases = {
       const occurrence = { taskId: task.id, failure: unreachable };
       await store.change([task], () => ({ result: 1, occurrence }));
     }
-    const items: InboxItem[] = await store.items({ limit: 10 });
+    const items: InboxItem[] = (await store.items({ limit: 10 })).items;
     deepEqual(
       items.map(({ occurrences }) => occurrences),
       [4],
@@ -226,7 +258,7 @@ const itemsCases: StoreCases = {
       Array.from({ length: 10 }, () => store.change([task], () => ({ result: 1, occurrence }))),
     );
     deepEqual(
-      (await store.items({ limit: 10 })).map(({ occurrences }) => occurrences),
+      (await store.items({ limit: 10 })).items.map(({ occurrences }) => occurrences),
       [11],
     );
   },

@@ -1,12 +1,15 @@
 import type { Random } from 'redrive';
 import type { Reason } from '../task.ts';
+import { Dice, type Span } from './dice.ts';
 import type { settlements } from './fixtures.ts';
+import { type InboxOperation, inboxMakers } from './model-inbox-operations.ts';
 
 /**
  * One call of a store, as data: tasks by their number, leases by how long ago they were given, times as words. So it
  * means the same to two stores with ids and clocks of their own, and still means something when others are left out.
  */
 export type Operation =
+  | InboxOperation
   | { type: 'insert'; tasks: readonly Draft[] }
   | { type: 'submit'; task: Draft }
   | { type: 'arrive'; arrivals: readonly Coming[] }
@@ -26,11 +29,8 @@ export type Operation =
   | { type: 'prune'; age: Span }
   | { type: 'state'; key: number; value: number; stale: boolean }
   | { type: 'outbox'; lease: Span; drop: boolean }
-  | { type: 'append'; who: number; announced: boolean }
   | { type: 'wait'; ms: number };
 
-/** Nothing, or hours: what a real clock cannot blur. */
-type Span = 0 | 1 | 2;
 type How = keyof typeof settlements;
 
 /** A task by its number, or that of a lease that was given some leases ago. */
@@ -42,6 +42,9 @@ export interface Draft {
   expires?: 'past' | Span;
   attempt: number;
   recorded: boolean;
+  /** Its line. */
+  key?: number;
+  release?: true;
 }
 
 export interface Coming {
@@ -53,22 +56,35 @@ export interface Coming {
   /** The count came back from us. */
   ours: boolean;
   permanent: boolean;
+  key?: number;
+}
+
+/** What the histories may make use of. */
+export interface Means {
+  /** Time can be moved. */
+  canWait: boolean;
+  hasOrder: boolean;
 }
 
 export const TASKS = 20;
 export const LANES = 3;
 
 /** Random operations in a mix that brings tasks into every state. By a clock that can be moved, time passes too. */
-export function operationsOf(random: Random, count: number, canWait: boolean): Operation[] {
-  return Array.from({ length: count }, () => pick(random, makers)(new Dice(random), canWait));
+export function operationsOf(random: Random, count: number, means: Means): Operation[] {
+  const dice = new Dice(random);
+  return Array.from({ length: count }, () =>
+    dice.of<Maker>(...makers, ...inboxMakers)(dice, means),
+  );
 }
 
-type Maker = (dice: Dice, canWait: boolean) => Operation;
+type Maker = (dice: Dice, means: Means) => Operation;
+
+const KEYS = 2;
 
 const makers: readonly Maker[] = [
   insert,
   insert,
-  (dice) => ({ type: 'submit', task: draft(dice) }),
+  (dice, means) => ({ type: 'submit', task: draft(dice, isOrdered(dice, means)) }),
   arrive,
   arrive,
   (dice) => ({ type: 'cancel', who: who(dice) }),
@@ -76,14 +92,14 @@ const makers: readonly Maker[] = [
   claimDue,
   claimDue,
   claimDue,
-  (dice, canWait) => ({
+  (dice, { canWait }) => ({
     type: 'claim',
     from: 'lost',
     // Which of several that were lost together comes first is nobody's promise.
     limit: canWait ? 1 + dice.below(5) : 100,
     lease: dice.span(),
   }),
-  (dice, canWait) => ({
+  (dice, { canWait }) => ({
     type: 'claim',
     from: 'expired',
     limit: canWait ? 1 + dice.below(3) : 100,
@@ -98,35 +114,49 @@ const makers: readonly Maker[] = [
   (dice) => ({ type: 'prune', age: dice.span() }),
   (dice) => ({ type: 'state', key: dice.below(3), value: dice.below(10), stale: dice.one(4) }),
   (dice) => ({ type: 'outbox', lease: dice.span(), drop: dice.one(2) }),
-  (dice) => ({ type: 'append', who: dice.below(5), announced: dice.one(2) }),
-  (dice, canWait) => ({ type: 'wait', ms: canWait ? dice.below(90) * 60_000 : 0 }),
+  (dice, { canWait }) => ({ type: 'wait', ms: canWait ? dice.below(90) * 60_000 : 0 }),
 ];
 
-function insert(dice: Dice): Operation {
-  const tasks = dice.some(4, () => draft(dice));
-  // In the order of their message ids: a store may sort a batch so, and number it then.
-  return { type: 'insert', tasks: tasks.toSorted((a, b) => a.who - b.who) };
+function insert(dice: Dice, means: Means): Operation {
+  const ordered = isOrdered(dice, means);
+  const tasks = dice.some(4, () => draft(dice, ordered));
+  // In the order of their message ids: a store may sort a batch so, and number it then. Not where order is promised.
+  return { type: 'insert', tasks: ordered ? tasks : tasks.toSorted((a, b) => a.who - b.who) };
 }
 
-function who(dice: Dice): Who {
+/** A whole batch or nothing of it: how those with and without a key are numbered among each other is nobody's promise. */
+function isOrdered(dice: Dice, { hasOrder }: Means): boolean {
+  return dice.one(2) && hasOrder;
+}
+
+export function who(dice: Dice): Who {
   return dice.one(2) ? dice.below(TASKS) : { ago: dice.below(6) };
 }
 
-function draft(dice: Dice): Draft {
+function draft(dice: Dice, ordered: boolean): Draft {
   const due = dice.of<Draft['due']>('past', 0, 0, 1);
-  const base = { who: dice.below(TASKS), due, attempt: dice.below(3), recorded: dice.one(3) };
+  const base = {
+    who: dice.below(TASKS),
+    due,
+    attempt: dice.below(3),
+    recorded: dice.one(3),
+    ...(ordered ? { key: dice.below(KEYS) } : {}),
+    ...(ordered && dice.one(3) ? { release: true as const } : {}),
+  };
   return dice.one(3) ? { ...base, expires: dice.of<'past' | Span>('past', 1, 2) } : base;
 }
 
-function arrive(dice: Dice): Operation {
+function arrive(dice: Dice, means: Means): Operation {
+  const ordered = isOrdered(dice, means);
   // One verdict at most: what is due by the same call may come in any order.
-  const verdict = dice.one(5) ? dice.of<Reason>('PERMANENT', 'TOO_FAR') : undefined;
+  const verdict = dice.one(3) ? dice.of<Reason>('PERMANENT', 'TOO_FAR') : undefined;
   const arrivals = dice.some(3, (): Coming => ({
     who: who(dice),
     attempt: 1 + dice.below(3),
     ours: dice.one(3),
     permanent: dice.one(8),
     ...(dice.one(3) ? { token: dice.below(3) } : {}),
+    ...(ordered ? { key: dice.below(KEYS) } : {}),
   }));
   return {
     type: 'arrive',
@@ -162,6 +192,9 @@ const likely: readonly How[] = [
   'released',
   'cancelled',
   'failed',
+  'failed',
+  'failed',
+  'failed',
 ];
 
 function settle(dice: Dice): Operation {
@@ -172,37 +205,4 @@ function settle(dice: Dice): Operation {
   }));
   // One at most is due at once: those that become due by the same call may come in any order.
   return { type: 'settle', ends: ends.map((one, i) => ({ ...one, soon: i === 0 })) };
-}
-
-class Dice {
-  readonly #random: Random;
-
-  constructor(random: Random) {
-    this.#random = random;
-  }
-
-  below(count: number): number {
-    return Math.floor(this.#random() * count);
-  }
-
-  /** True one time in so many. */
-  one(inHowMany: number): boolean {
-    return this.below(inHowMany) === 0;
-  }
-
-  of<T>(...choices: readonly T[]): T {
-    return pick(this.#random, choices);
-  }
-
-  span(): Span {
-    return this.of<Span>(0, 1, 2);
-  }
-
-  some<T>(most: number, make: () => T): T[] {
-    return Array.from({ length: 1 + this.below(most) }, make);
-  }
-}
-
-function pick<T>(random: Random, choices: readonly T[]): T {
-  return choices[Math.floor(random() * choices.length)]!;
 }

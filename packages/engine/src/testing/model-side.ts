@@ -1,7 +1,6 @@
 import { definePolicy } from 'redrive';
 import { accept, type Arrival, cancel, expedite } from '../moves.ts';
 import type { ClaimFrom, Lease, OutboxMessage } from '../ports/schedule.ts';
-import type { InboxItem } from '../ports/inbox.ts';
 import type { Store } from '../ports/store.ts';
 import type { Due, NewTask, Task } from '../task.ts';
 import {
@@ -11,22 +10,17 @@ import {
   HOUR_MS,
   newTask,
   outboxMessage,
-  rawItem,
   settlements,
   unreachable,
 } from './fixtures.ts';
-import {
-  type Coming,
-  type Draft,
-  LANES,
-  type Operation,
-  TASKS,
-  type Who,
-} from './model-operations.ts';
+import { ALL, identityOf, type Key, laneName } from './model-identities.ts';
+import { applyToInbox, rawId } from './model-inbox.ts';
+import { look } from './model-look.ts';
+import { type Coming, type Draft, LANES, type Operation, type Who } from './model-operations.ts';
+import { compare, textOf, Words } from './model-words.ts';
 
 const BYTES = 10;
 const KEPT_LEASES = 12;
-const ALL = 1000;
 
 const policy = definePolicy({ maxAttempts: 20, strategy: 'fixed', base: '1h', jitter: 'none' });
 
@@ -34,7 +28,7 @@ const policy = definePolicy({ maxAttempts: 20, strategy: 'fixed', base: '1h', ji
 export class Side {
   readonly #store: Store;
   readonly #isExact: boolean;
-  #nowMs = 0;
+  readonly #words: Words;
   #steps = 0;
   /** The leases that were given last, newest first, as their workers know them. Nearly all of them are stale. */
   #leases: Task[] = [];
@@ -42,12 +36,13 @@ export class Side {
   constructor(store: Store, isExact: boolean) {
     this.#store = store;
     this.#isExact = isExact;
+    this.#words = new Words(isExact);
   }
 
   async apply(operation: Operation): Promise<unknown> {
     const store = this.#store;
     this.#steps += 1;
-    this.#nowMs = Math.floor((await store.readState('no such state')).nowMs);
+    this.#words.nowMs = Math.floor((await store.readState('no such state')).nowMs);
     switch (operation.type) {
       case 'insert': {
         const ids = await store.insert(operation.tasks.map((one) => this.#taskOf(one)));
@@ -58,7 +53,12 @@ export class Side {
         return store.change([arrival.task], (task, nowMs) => accept(arrival, task, nowMs, 0));
       }
       case 'arrive': {
-        const arrivals = operation.arrivals.map((one) => arrivalOf(one, this.#keyOf(one.who)));
+        const came = operation.arrivals.map((one) => arrivalOf(one, this.#keyOf(one.who)));
+        // As in `insert`: in the order of their identities, unless order is promised.
+        const isOrdered = operation.arrivals.some(({ key }) => key !== undefined);
+        const arrivals = isOrdered
+          ? came
+          : came.toSorted((a, b) => this.#words.byName(a.task, b.task));
         const keys = arrivals.map(({ task }) => task);
         return store.change(keys, (task, nowMs, index) => accept(arrivals[index]!, task, nowMs, 0));
       }
@@ -103,41 +103,26 @@ export class Side {
       case 'outbox': {
         const taken = await store.takeOutbox(ALL, operation.lease * HOUR_MS);
         if (operation.drop) await store.dropOutbox(taken.map(({ id }) => id));
-        return taken.toSorted(byText).map(messageWords);
+        const texts = taken.map((message) =>
+          JSON.stringify(this.#words.plain(messageWords(message))),
+        );
+        return texts.toSorted();
       }
-      case 'append': {
-        const raw = rawItem(`raw ${operation.who}`, { messageId: uuidOf(100 + operation.who) });
-        const known = await store.items({ messageId: raw.messageId, limit: 1 });
-        const isNew = known.length === 0 && operation.announced;
-        return store.append([isNew ? { ...raw, outbox: outboxMessage(raw.messageId) } : raw]);
+      case 'erase': {
+        const { who } = operation;
+        const isRaw = typeof who === 'object' && 'raw' in who;
+        return store.erase(isRaw ? rawId(who.raw) : this.#keyOf(who).messageId, 'eva');
       }
       case 'wait':
         return undefined;
+      default:
+        return applyToInbox(store, this.#words, operation);
     }
   }
 
   /** Everything that can be seen of it. */
-  async look(): Promise<unknown> {
-    const store = this.#store;
-    const { nowMs, documents } = await store.readState('');
-    this.#nowMs = nowMs;
-    const found = await Promise.all(
-      Array.from({ length: TASKS }, (_, who) => store.get(identityOf(who))),
-    );
-    const tasks = found.filter((task) => task !== undefined);
-    const identities = new Map(tasks.map((task) => [task.id, nameOf(task)]));
-    const attempts = await Promise.all(tasks.map(({ id }) => store.attempts(id)));
-    const items = await store.items({ limit: ALL });
-    return {
-      tasks: tasks.map((task) => this.#words(task)),
-      attempts: attempts.map((list) => list.map((one) => ({ ...one, atMs: this.#when(one.atMs) }))),
-      items: items.toSorted(byItem).map((item) => this.#itemWords(item, identities)),
-      lanes: (await store.lanes({ limit: ALL })).map(({ lane, inMs }) => [
-        lane,
-        this.#howLong(inMs),
-      ]),
-      state: documents.map(({ key, value }) => [key, value]),
-    };
+  look(): Promise<unknown> {
+    return look(this.#store, this.#words);
   }
 
   async #claim(operation: Extract<Operation, { type: 'claim' }>): Promise<unknown> {
@@ -161,14 +146,14 @@ export class Side {
     const ordered =
       isDue || this.#isExact
         ? tasks.toSorted((a, b) => compare(a.lane, b.lane))
-        : tasks.toSorted(byName);
+        : tasks.toSorted(this.#words.byName);
     this.#leases = [...ordered, ...this.#leases].slice(0, KEPT_LEASES);
     // What this claim leased may be lost at the end of its lease: a store may count that, or leave it to the next claim.
     const isCounted = operation.from === 'lost' && tasks.length > 0;
     const next = nextInMs.map((inMs) => (isCounted ? Math.min(inMs ?? Infinity, leaseMs) : inMs));
     return {
-      tasks: ordered.map((task) => this.#words(task)),
-      nextInMs: next.map((inMs) => this.#howLong(inMs)),
+      tasks: ordered.map((task) => this.#words.task(task)),
+      nextInMs: next.map((inMs) => this.#words.howLong(inMs)),
     };
   }
 
@@ -184,7 +169,7 @@ export class Side {
     );
   }
 
-  #taskOf({ who, due, expires, attempt, recorded }: Draft): NewTask {
+  #taskOf({ who, due, expires, attempt, recorded, key, release }: Draft): NewTask {
     const record = { attempt, failure: unreachable, durationMs: 30 };
     return newTask({
       ...identityOf(who),
@@ -193,6 +178,8 @@ export class Side {
       due: this.#dueOf(due),
       ...(expires === undefined ? {} : { expiresAtMs: this.#atMs(expires) }),
       ...(recorded ? { record, failure: unreachable } : {}),
+      ...inLineOf(key),
+      ...(release ? { onDead: 'release' as const } : {}),
     });
   }
 
@@ -201,54 +188,18 @@ export class Side {
   }
 
   #atMs(span: Draft['due']): number {
-    return this.#nowMs + (span === 'past' ? -1 : span) * HOUR_MS;
-  }
-
-  #words(task: Task): unknown {
-    const { id: _, payload, dueAtMs, visibleAtMs, createdAtMs, ...rest } = task;
-    return {
-      ...rest,
-      payload: textOf(payload),
-      dueAtMs: this.#when(dueAtMs),
-      visibleAtMs: this.#when(visibleAtMs),
-      createdAtMs: this.#when(createdAtMs),
-      expiresAtMs: this.#when(task.expiresAtMs),
-      firstAtMs: this.#when(task.firstAtMs),
-      finishedAtMs: this.#when(task.finishedAtMs),
-    };
-  }
-
-  #itemWords(item: InboxItem, identities: ReadonlyMap<number, string>): unknown {
-    const { id: _, taskId, payload, firstSeenMs, lastSeenMs, ...rest } = item;
-    return {
-      ...rest,
-      task: taskId === undefined ? undefined : identities.get(taskId),
-      payload: textOf(payload),
-      firstSeenMs: this.#when(firstSeenMs),
-      lastSeenMs: this.#when(lastSeenMs),
-    };
-  }
-
-  #when(atMs: number | undefined): number | undefined {
-    return atMs === undefined || this.#isExact
-      ? atMs
-      : Math.round((atMs - this.#nowMs) / HOUR_MS) + 0;
-  }
-
-  #howLong(inMs: number | undefined): number | undefined {
-    return inMs === undefined || this.#isExact ? inMs : Math.round(inMs / HOUR_MS);
+    return this.#words.nowMs + (span === 'past' ? -1 : span) * HOUR_MS;
   }
 }
 
-type Key = Pick<Task, 'messageId' | 'destination'>;
-
-function arrivalOf({ attempt, token, verdict, ours, permanent }: Coming, key: Key): Arrival {
+function arrivalOf({ attempt, token, verdict, ours, permanent, key }: Coming, to: Key): Arrival {
   const task = newTask({
-    ...key,
+    ...to,
     payload: bytes('9876543210'),
     attempt,
     failure: permanent ? broken : unreachable,
     ...(token === undefined ? {} : { arrival: token }),
+    ...inLineOf(key),
   });
   return {
     type: 'failure',
@@ -260,50 +211,15 @@ function arrivalOf({ attempt, token, verdict, ours, permanent }: Coming, key: Ke
   };
 }
 
+function inLineOf(key: number | undefined): Partial<NewTask> {
+  return key === undefined ? {} : { orderingKey: `k${key}`, blocked: true };
+}
+
 /** One word of each task at a time. */
 function distinct<T extends Lease>(leases: readonly T[]): T[] {
   return leases.filter((one, i) => leases.findIndex(({ id }) => id === one.id) === i);
 }
 
-/** The first ones are one message for several queues. Their order is that of their message ids. */
-function identityOf(who: number): Key {
-  const message = who < LANES ? 0 : who;
-  const destination = { kind: 'queue', address: `q${who % LANES}` };
-  return { messageId: uuidOf(message), destination };
-}
-
-function laneName(lane: number): string {
-  return `queue:q${lane}`;
-}
-
-function uuidOf(n: number): string {
-  return `${n.toString(16).padStart(8, '0')}-0000-4000-8000-000000000000`;
-}
-
-function nameOf({ messageId, destination }: Key): string {
-  return `${messageId} ${destination.address}`;
-}
-
 function messageWords({ destination, headers, payload }: OutboxMessage): unknown {
   return { destination, headers, text: textOf(payload) };
-}
-
-function textOf(payload: Uint8Array): string {
-  return new TextDecoder().decode(payload);
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : Number(a > b);
-}
-
-function byName(a: Key, b: Key): number {
-  return compare(nameOf(a), nameOf(b));
-}
-
-function byItem(a: InboxItem, b: InboxItem): number {
-  return byName(a, b) || compare(a.reason, b.reason);
-}
-
-function byText(a: OutboxMessage, b: OutboxMessage): number {
-  return compare(textOf(a.payload), textOf(b.payload));
 }

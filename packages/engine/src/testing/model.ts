@@ -28,7 +28,8 @@ export function modelSuite(setup: ModelSetup): ConformanceCase[] {
 
 async function check(setup: ModelSetup, seed: number, steps: number): Promise<void> {
   const canWait = await onStage(setup, async ({ clock }) => clock !== undefined);
-  const operations = operationsOf(seededRandom(seed), steps, canWait);
+  const means = { canWait, hasOrder: setup.capabilities.ordering };
+  const operations = operationsOf(seededRandom(seed), steps, means);
   const found = await play(setup, operations);
   if (!found) return;
   const short = await shorten(setup, operations.slice(0, found.step + 1));

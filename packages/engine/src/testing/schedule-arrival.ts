@@ -75,7 +75,7 @@ export const arrivalCases: StoreCases = {
       deepEqual(plain(after), plain({ ...wanted, arrived: false, visibleAtMs: arrived.dueAtMs }));
       sameTime(after.dueAtMs, (await nowMs()) + HOUR_MS);
       equal(after.attempt, 1);
-      deepEqual(await store.items({ limit: 10 }), []);
+      deepEqual((await store.items({ limit: 10 })).items, []);
       deepEqual(await outboxTexts(store), []);
       const executions = kind === 'pending' || kind === 'failed' ? 2 : 1;
       equal((await store.attempts(task.id)).length, executions);
@@ -237,7 +237,7 @@ export const arrivalCases: StoreCases = {
     const before = await row(store, task.id);
     equal(await arrive(store, arrivalOf(task)), 'duplicate');
     deepEqual(plain(await row(store, task.id)), plain(before));
-    const items = await store.items({ limit: 10 });
+    const items = (await store.items({ limit: 10 })).items;
     deepEqual(
       items.map(({ occurrences, failure }) => [occurrences, failure]),
       [[2, unreachable]],
@@ -251,7 +251,7 @@ export const arrivalCases: StoreCases = {
     equal(await arrive(store, arrivalOf(task, { review })), 'failed');
     const after = await row(store, task.id);
     deepEqual([after.status, after.attempt, after.lease], ['failed', 1, undefined]);
-    const [item] = await store.items({ limit: 10 });
+    const [item] = (await store.items({ limit: 10 })).items;
     deepEqual([item?.reason, item?.taskId, item?.attempt], ['CAME_BACK', task.id, 1]);
     deepEqual(await outboxTexts(store), ['came back']);
   },
@@ -262,7 +262,7 @@ export const arrivalCases: StoreCases = {
     equal(await arrive(store, arrival), 'failed');
     const stored = await store.get(task);
     equal(stored?.status, 'failed');
-    equal((await store.items({ limit: 10 }))[0]?.taskId, stored?.id);
+    equal((await store.items({ limit: 10 })).items[0]?.taskId, stored?.id);
     deepEqual(
       (await store.attempts(stored.id)).map(({ attempt }) => attempt),
       [4],

@@ -191,7 +191,7 @@ export const changeCases: StoreCases = {
     const outbox = outboxMessage('m');
     await store.change([task], () => ({ result: 1, task: failed, item, record, outbox }));
     await expectRow(store, failed);
-    const [found, ...more] = await store.items({ limit: 10 });
+    const [found, ...more] = (await store.items({ limit: 10 })).items;
     equal(more.length, 0);
     const { id: _, firstSeenMs, lastSeenMs, ...rest } = found!;
     deepEqual(plain(rest), {
@@ -230,7 +230,7 @@ export const changeCases: StoreCases = {
     equal(stored.status, 'failed');
     sameTime(stored.finishedAtMs, stored.createdAtMs);
     equal((await store.attempts(stored.id)).length, 1);
-    const [found] = await store.items({ limit: 10 });
+    const [found] = (await store.items({ limit: 10 })).items;
     equal(found?.taskId, stored.id);
     equal(found?.attempt, 4);
     deepEqual(await outboxTexts(store), ['new']);
@@ -240,13 +240,13 @@ export const changeCases: StoreCases = {
   'counts one more occurrence of the open item': async ({ store, pass, sameTime, nowMs }) => {
     const task = await putClaimed(store);
     await store.settle([settlements.failed(task)]);
-    const [before] = await store.items({ limit: 10 });
+    const [before] = (await store.items({ limit: 10 })).items;
     await pass(5);
     await store.change([task], () => ({
       result: 1,
       occurrence: { taskId: task.id, failure: unreachable },
     }));
-    const [after, ...more] = await store.items({ limit: 10 });
+    const [after, ...more] = (await store.items({ limit: 10 })).items;
     equal(more.length, 0);
     const { lastSeenMs, ...rest } = after!;
     const { lastSeenMs: firstMs, ...wanted } = before!;

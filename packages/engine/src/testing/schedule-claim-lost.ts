@@ -199,10 +199,16 @@ export const claimExpiredCases: StoreCases = {
     deepEqual((await claimExpired(store)).tasks, []);
   },
 
-  'leases nothing that is blocked': async ({ store, nowMs }) => {
+  'leases what is blocked too, and leaves it so': async ({ store, nowMs }) => {
     const expiresAtMs = Math.floor(await nowMs()) - 1;
-    await put(store, inLane('a', { expiresAtMs, blocked: true }));
+    const { id } = await put(store, inLane('a', { expiresAtMs, blocked: true }));
+    const { tasks } = await claimExpired(store);
+    deepEqual(
+      tasks.map((task) => [task.id, task.blocked, task.claims]),
+      [[id, true, 1]],
+    );
     deepEqual((await claimExpired(store)).tasks, []);
+    await expectRow(store, tasks[0]!);
   },
 
   'keeps to the bytes that it may': async ({ store, nowMs }) => {

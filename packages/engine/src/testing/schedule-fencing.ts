@@ -30,7 +30,7 @@ export const fencingCases: StoreCases = {
       const { stale, held } = await overtaken(stage);
       deepEqual(await store.settle([settlements[kind](stale)]), ['lost']);
       await expectRow(store, held);
-      deepEqual(await store.items({ limit: 10 }), []);
+      deepEqual((await store.items({ limit: 10 })).items, []);
       deepEqual(await store.attempts(held.id), []);
       deepEqual(await outboxTexts(store), []);
       deepEqual(await store.settle([settlements.done(held)]), ['settled']);

@@ -149,7 +149,7 @@ export const settleCases: StoreCases = {
     const changes = { status: 'failed', attempt: 3, failure: broken };
     deepEqual(plain(rest), plain({ ...freed(task), ...changes }));
     sameTime(finishedAtMs, await nowMs());
-    const [found, ...more] = await store.items({ limit: 10 });
+    const [found, ...more] = (await store.items({ limit: 10 })).items;
     equal(more.length, 0);
     const { id: _, firstSeenMs, lastSeenMs, ...opened } = found!;
     deepEqual(plain(opened), {
@@ -180,7 +180,7 @@ export const settleCases: StoreCases = {
     const item = itemOf('UNROUTABLE', broken, task.lane);
     await store.settle([{ ...at(task), to: 'failed', attempt: 0, item }]);
     equal((await row(store, task.id)).attempt, 0);
-    equal((await store.items({ limit: 10 }))[0]?.reason, 'UNROUTABLE');
+    equal((await store.items({ limit: 10 })).items[0]?.reason, 'UNROUTABLE');
     deepEqual(await store.attempts(task.id), []);
     deepEqual(await outboxTexts(store), []);
   },
@@ -207,7 +207,7 @@ export const settleCases: StoreCases = {
       const status = kind === 'done' || kind === 'retried' ? kind : 'cancelled';
       deepEqual([after.status, after.cancelling, after.lease], [status, false, undefined]);
       ok(after.finishedAtMs !== undefined);
-      deepEqual(await store.items({ limit: 10 }), []);
+      deepEqual((await store.items({ limit: 10 })).items, []);
       deepEqual(await outboxTexts(store), []);
       const isExecution = kind === 'pending' || kind === 'failed';
       equal((await store.attempts(task.id)).length, isExecution ? 1 : 0);
@@ -284,7 +284,7 @@ export const settleCases: StoreCases = {
       else deepEqual([after.status, after.lease], [status[kind], undefined]);
     }
     const failed = tasks.filter((_, i) => i % 10 !== 9 && kinds[i % kinds.length] === 'failed');
-    equal((await store.items({ limit: 100 })).length, failed.length);
+    equal((await store.items({ limit: 100 })).items.length, failed.length);
     deepEqual(
       (await outboxTexts(store)).toSorted(),
       failed.map(({ messageId }) => messageId).toSorted(),
@@ -296,7 +296,7 @@ export const settleCases: StoreCases = {
     const settlement = settlements.failed(task);
     const answers = await store.settle([settlement, settlement]);
     ok(answers.includes('settled'));
-    equal((await store.items({ limit: 10 })).length, 1);
+    equal((await store.items({ limit: 10 })).items.length, 1);
     equal((await store.attempts(task.id)).length, 1);
     deepEqual(await outboxTexts(store), [task.messageId]);
   },
@@ -331,7 +331,7 @@ export const settleCases: StoreCases = {
     const settlement = settlements.failed(task);
     const answers = await Promise.all(Array.from({ length: 10 }, () => store.settle([settlement])));
     equal(answers.flat().filter((answer) => answer === 'settled').length, 1);
-    equal((await store.items({ limit: 10 })).length, 1);
+    equal((await store.items({ limit: 10 })).items.length, 1);
     equal((await store.attempts(task.id)).length, 1);
   },
 };
@@ -346,7 +346,7 @@ function freed(task: Task): Task {
 async function everything({ store }: Stage, id: number) {
   return plain({
     ...(await row(store, id)),
-    items: plain(await store.items({ limit: 100 })),
+    items: plain(await store.items({ limit: 100 })).items,
     attempts: await store.attempts(id),
     outbox: (await store.takeOutbox(100, 0)).map((message) => message.id),
   });

@@ -274,7 +274,7 @@ const defects: Record<string, { defect: Defect; fails: readonly string[] }> = {
     defect: (store) => ({
       append: async (items) => {
         for (const item of items) {
-          const known = await store.items({ messageId: item.messageId, limit: 1 });
+          const known = (await store.items({ messageId: item.messageId, limit: 1 })).items;
           if (known.length === 0) await store.append([item]);
         }
       },

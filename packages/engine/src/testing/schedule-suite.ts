@@ -5,6 +5,8 @@ import { abandonCases, claimExpiredCases, claimLostCases } from './schedule-clai
 import { fencingCases } from './schedule-fencing.ts';
 import { insertCases } from './schedule-insert.ts';
 import { getCases, lanesCases, listCases } from './schedule-read.ts';
+import { orderCases } from './schedule-order.ts';
+import { orderDeadCases } from './schedule-order-dead.ts';
 import { renewCases } from './schedule-renew.ts';
 import { settleCases } from './schedule-settle.ts';
 import { stateCases } from './schedule-state.ts';
@@ -30,6 +32,8 @@ const tables: Readonly<Record<string, StoreCases>> = {
   fencing: fencingCases,
   arrival: arrivalCases,
   renew: renewCases,
+  order: orderCases,
+  'order after a failure': orderDeadCases,
   get: getCases,
   list: listCases,
   lanes: lanesCases,

@@ -116,7 +116,7 @@ export const lifecycleCases: StoreCases = {
       const other = await second();
       await expectRow(other, waiting);
       equal((await other.get(cancelled))?.status, 'cancelled');
-      equal((await other.items({ limit: 10 }))[0]?.taskId, failed.id);
+      equal((await other.items({ limit: 10 })).items[0]?.taskId, failed.id);
       equal((await other.attempts(failed.id)).length, 1);
       equal((await other.takeOutbox(10, HOUR_MS)).length, 1);
       deepEqual(
@@ -141,7 +141,7 @@ export const lifecycleCases: StoreCases = {
 };
 
 /** What a watcher has heard since it began to listen, which may be a moment after it was asked to. */
-async function listen({ until }: Stage, store: Schedule, writer: Schedule = store) {
+export async function listen({ until }: Stage, store: Schedule, writer: Schedule = store) {
   let hints: Hint[] = [];
   store.watch((hint) => hints.push(hint));
   await until('the watcher is listening', async () => {

@@ -24,7 +24,7 @@ export class Stillness {
   saw(event: EngineEvent): void {
     this.#events += 1;
     if (event.type === 'started') this.#running.set(event.id, `${event.id} (${event.lane})`);
-    else if (event.type !== 'accepted' && event.type !== 'duplicate') {
+    else if ('id' in event && event.type !== 'accepted' && event.type !== 'duplicate') {
       this.#running.delete(event.id);
     }
   }
@@ -48,8 +48,9 @@ export class Stillness {
         throw new Error(`${MAX_EVENTS} events without an end: is something submitting itself?`);
       }
       if (turns < STILL_TURNS) continue;
-      const { held, unsettled } = this.#stats();
-      if (held === 0 && unsettled === 0) return [];
+      const { held, running, unsettled } = this.#stats();
+      // What is held and does not run waits for time to pass.
+      if ((held === 0 || running === 0) && unsettled === 0) return [];
       if (this.#waitedUntil === lastEvent || performance.now() - lastMs > this.#patienceMs) {
         this.#waitedUntil = lastEvent;
         return [...this.#running.values()];

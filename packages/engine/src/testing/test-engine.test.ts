@@ -218,7 +218,7 @@ describe('the inbox', () => {
     expect((await engine.inbox('mails')).map(({ payload }) => payload)).toEqual(['hello']);
     const [{ id, taskId } = { id: 0 }] = await engine.inbox('mails');
     expect(await engine.inbox.item(id)).toMatchObject({ id, reason: 'GAVE_UP' });
-    expect(await engine.inbox.items({ limit: 10 })).toHaveLength(3);
+    expect((await engine.inbox.items({ limit: 10 })).items).toHaveLength(3);
     expect(await engine.inbox.attempts(taskId!)).toMatchObject([{ attempt: 1 }]);
   });
 

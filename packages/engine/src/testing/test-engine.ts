@@ -7,7 +7,8 @@ import type { EngineOptions } from '../engine-options.ts';
 import type { EngineEvent } from '../events.ts';
 import type { Handler } from '../handlers.ts';
 import { hostOf, type Log } from '../host.ts';
-import type { Inbox, InboxItem } from '../ports/inbox.ts';
+import type { EngineInbox } from '../engine-inbox.ts';
+import type { InboxItem } from '../ports/inbox.ts';
 import type { InputOf, OutputOf, StandardSchema } from '../standard-schema.ts';
 import type { Submission, SubmitOptions } from '../submission.ts';
 import type { Submitted } from '../submitter.ts';
@@ -67,10 +68,7 @@ export interface TestEngine<Tasks extends object = Record<string, unknown>> exte
   readonly inbox: TestInbox<Tasks>;
 }
 
-export interface TestInbox<Tasks extends object> extends Pick<
-  Inbox,
-  'item' | 'items' | 'attempts'
-> {
+export interface TestInbox<Tasks extends object> extends EngineInbox {
   (): Promise<TestInboxItem[]>;
   <Name extends keyof Tasks & string>(of: Name): Promise<TestInboxItem<Tasks[Name]>[]>;
 }
@@ -218,6 +216,7 @@ class MemoryEngine {
   consume: Engine['consume'] = (source) => this.#engine.consume(source);
   cancel: Engine['cancel'] = (id, to) => this.#engine.cancel(id, to);
   expedite: Engine['expedite'] = (id, to) => this.#engine.expedite(id, to);
+  succeeded: Engine['succeeded'] = (id, to) => this.#engine.succeeded(id, to);
   get: Engine['get'] = (id, to) => this.#engine.get(id, to);
   list: Engine['list'] = (query) => this.#engine.list(query);
   lanes: Engine['lanes'] = () => this.#engine.lanes();
@@ -229,15 +228,36 @@ class MemoryEngine {
 function inboxOf(inbox: Engine['inbox']): TestInbox<Record<string, unknown>> {
   const open = async (of?: string): Promise<TestInboxItem[]> => {
     const lane = of === undefined ? {} : { lane: `handler:${of}` };
-    const items = await inbox.items({ state: 'open', limit: MAX_ITEMS, ...lane });
+    const items = (await inbox.items({ state: 'open', limit: MAX_ITEMS, ...lane })).items;
     return items.toReversed().map((item) => ({ ...item, payload: read(item.payload) }));
   };
-  return Object.assign(open, {
-    item: (id: number) => inbox.item(id),
-    items: (query: Parameters<Inbox['items']>[0]) => inbox.items(query),
-    attempts: (taskId: number) => inbox.attempts(taskId),
-  });
+  const methods = Object.fromEntries(inboxMethods.map((name) => [name, inbox[name].bind(inbox)]));
+  return Object.assign(open, methods as unknown as EngineInbox);
 }
+
+const inboxMethods = [
+  'item',
+  'items',
+  'attempts',
+  'groups',
+  'annotate',
+  'replay',
+  'edit',
+  'resolve',
+  'discard',
+  'restore',
+  'erase',
+  'preview',
+  'replayAll',
+  'resolveAll',
+  'discardAll',
+  'job',
+  'jobs',
+  'members',
+  'pauseJob',
+  'resumeJob',
+  'cancelJob',
+] as const satisfies readonly (keyof EngineInbox)[];
 
 /** As a handler would get it; bytes that are no JSON as they are. */
 function read(payload: Uint8Array): unknown {

@@ -99,9 +99,9 @@ export function requestHeaders(
   return list;
 }
 
-/** The same for every execution, so that a receiver can tell a repetition. Only a replay with another payload may have another. */
-function idempotencyKeyOf({ messageId }: Task): string {
-  return messageId;
+/** The same for every execution, so that a receiver can tell a repetition. What an operator changed is another message. */
+function idempotencyKeyOf({ messageId, edited }: Task): string {
+  return edited === undefined ? messageId : `${messageId}.${edited}`;
 }
 
 /** Of each name the first stays: credentials cannot be replaced by a task's headers, nor ours by either. */

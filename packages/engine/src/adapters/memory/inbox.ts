@@ -1,22 +1,38 @@
 import type { Failure } from 'redrive';
-import type { InboxItem, ItemQuery, NewItem, RawItem } from '../../ports/inbox.ts';
+import type {
+  Group,
+  GroupQuery,
+  InboxItem,
+  ItemFilter,
+  ItemPage,
+  ItemQuery,
+  JobTally,
+  NewItem,
+  RawItem,
+} from '../../ports/inbox.ts';
 import type { AttemptRecord, Task } from '../../task.ts';
 
 type Attempt = AttemptRecord & { generation: number; atMs: number };
-/** An item as it is kept: payload and counts of a task stay with the task. */
-type Entry = Omit<InboxItem, 'payload' | 'context'> &
-  Pick<RawItem, 'context'> & { payload?: Uint8Array };
+/** An item as it is kept: payload and context of a task stay with the task, until an operator changes them there. */
+type Entry = Omit<InboxItem, 'payload'> & { payload?: Uint8Array };
+type TaskOf = (id: number) => Task | undefined;
 
 export class MemoryInbox {
   readonly #items = new Map<number, Entry>();
+  readonly #groups = new Map<string, Group>();
   /** The open item of a task, and that of a message without one. */
   readonly #openOf = new Map<number, number>();
   readonly #raw = new Map<string, number>();
   readonly #attempts = new Map<number, Attempt[]>();
+  readonly #taskOf: TaskOf;
   #lastId = 0;
 
+  constructor(taskOf: TaskOf) {
+    this.#taskOf = taskOf;
+  }
+
   open(task: Task, item: NewItem, nowMs: number): void {
-    const id = this.#add({
+    this.#add({
       ...item,
       taskId: task.id,
       messageId: task.messageId,
@@ -25,9 +41,10 @@ export class MemoryInbox {
       attempt: task.attempt,
       maxAttempts: task.maxAttempts,
       generation: task.generation,
+      ...(task.orderingKey === undefined ? {} : { orderingKey: task.orderingKey }),
+      ...(task.job === undefined ? {} : { job: task.job }),
       ...seen(nowMs),
     });
-    this.#openOf.set(task.id, id);
   }
 
   appendRaw({ source, ...item }: RawItem, nowMs: number): void {
@@ -36,10 +53,8 @@ export class MemoryInbox {
     const destination = { kind: 'source', address: source };
     const lane = `source:${source}`;
     const counts = { attempt: 0, maxAttempts: 0, generation: 0 };
-    this.#raw.set(
-      item.messageId,
-      this.#add({ ...item, destination, lane, ...counts, ...seen(nowMs) }),
-    );
+    const payload = new Uint8Array(item.payload);
+    this.#add({ ...item, payload, destination, lane, ...counts, ...seen(nowMs) });
   }
 
   occurred(taskId: number, failure: Failure, nowMs: number): void {
@@ -57,39 +72,184 @@ export class MemoryInbox {
     return [...(this.#attempts.get(taskId) ?? [])];
   }
 
-  get(id: number, taskOf: (id: number) => Task | undefined): InboxItem | undefined {
+  get(id: number): InboxItem | undefined {
     const item = this.#items.get(id);
-    return item && withPayload(item, taskOf);
+    return item && this.#whole(item);
   }
 
-  list(query: ItemQuery, taskOf: (id: number) => Task | undefined): InboxItem[] {
-    const { before = Infinity, limit, ...wanted } = query;
-    return [...this.#items.values()]
-      .filter((item) => item.id < before && matches(item, wanted))
-      .sort((a, b) => b.id - a.id)
+  list({ before = Infinity, limit, ...filter }: ItemQuery): ItemPage {
+    const found = [...this.#items.values()]
+      .filter((item) => item.id < before && matches(item, filter))
+      .sort((a, b) => b.id - a.id);
+    const items = found.slice(0, limit).map((item) => this.#whole(item));
+    return { items, ...(found.length > limit ? { next: items.at(-1)!.id } : {}) };
+  }
+
+  count(filter: ItemFilter): number {
+    return [...this.#items.values()].filter((item) => matches(item, filter)).length;
+  }
+
+  groups({ fingerprint, lane, all, before, limit }: GroupQuery): Group[] {
+    return [...this.#groups.values()]
+      .filter(
+        (group) =>
+          (all || group.open > 0) &&
+          (fingerprint === undefined || group.fingerprint === fingerprint) &&
+          (lane === undefined || group.lane === lane) &&
+          (!before || byLastSeen(before, group) < 0),
+      )
+      .sort(byLastSeen)
       .slice(0, limit)
-      .map((item) => withPayload(item, taskOf));
+      .map((group) => ({ ...group }));
+  }
+
+  annotate(fingerprint: string, { note, owner }: { note?: string; owner?: string }): boolean {
+    const group = this.#groups.get(fingerprint);
+    if (!group) return false;
+    const { note: oldNote = '', owner: oldOwner = '', ...rest } = group;
+    const texts = { note: note ?? oldNote, owner: owner ?? oldOwner };
+    this.#groups.set(fingerprint, {
+      ...rest,
+      ...(texts.note ? { note: texts.note } : {}),
+      ...(texts.owner ? { owner: texts.owner } : {}),
+    });
+    return true;
+  }
+
+  /** The item as an action made it. One with a change keeps what was there before: its task gets another. */
+  write(item: InboxItem): void {
+    const before = this.#items.get(item.id)!;
+    this.#close(before);
+    const { payload, context, ...rest } = item;
+    const isOwn = before.payload !== undefined || item.edit !== undefined;
+    const own = { payload: new Uint8Array(payload), ...(context ? { context } : {}) };
+    this.#set({ ...rest, ...(isOwn ? own : {}) });
+  }
+
+  /** False: there is nothing of that message here. */
+  erase(messageId: string, by: string | undefined, nowMs: number): boolean {
+    const items = [...this.#items.values()].filter((item) => item.messageId === messageId);
+    for (const item of items) {
+      this.#close(item);
+      const { context: _, edit: _edit, orderingKey: _key, closedBy: _by, ...rest } = item;
+      this.#set({
+        ...rest,
+        payload: new Uint8Array(),
+        failure: { class: item.failure.class, code: 'ERASED' },
+        state: 'erased',
+        closedAtMs: item.closedAtMs ?? nowMs,
+        ...(by === undefined ? {} : { closedBy: by }),
+      });
+      const group = this.#groups.get(item.fingerprint)!;
+      const { class: kind, code } = group.failure;
+      const failure = { class: kind, ...(code === undefined ? {} : { code }) };
+      this.#groups.set(item.fingerprint, { ...group, failure });
+    }
+    return items.length > 0;
+  }
+
+  /** A message without a task is open once. */
+  hasOpenRaw(messageId: string): boolean {
+    return this.#raw.has(messageId);
+  }
+
+  /** What came back of a job, and why the last of it. */
+  back(job: number): Pick<JobTally, 'back' | 'failure'> {
+    const items = [...this.#items.values()].filter((item) => item.job === job);
+    const last = items.at(-1);
+    return { back: items.length, ...(last ? { failure: last.failure } : {}) };
+  }
+
+  prune(closedForMs: number, limit: number, nowMs: number): number {
+    let pruned = 0;
+    for (const item of this.#items.values()) {
+      if (pruned >= limit) return pruned;
+      if (item.closedAtMs === undefined || item.closedAtMs > nowMs - closedForMs) continue;
+      this.#items.delete(item.id);
+      pruned += 1;
+    }
+    const used = new Set([...this.#items.values()].map(({ fingerprint }) => fingerprint));
+    for (const { fingerprint, note, owner } of this.#groups.values()) {
+      if (used.has(fingerprint) || note !== undefined || owner !== undefined) continue;
+      this.#groups.delete(fingerprint);
+    }
+    return pruned;
   }
 
   /** The open item of each task that has one, and how many items there are. */
-  peek(): { openItems: ReadonlyMap<number, number>; items: number } {
-    return { openItems: this.#openOf, items: this.#items.size };
+  peek(): {
+    openItems: ReadonlyMap<number, number>;
+    items: ReadonlyMap<number, Omit<InboxItem, 'payload'>>;
+    groups: ReadonlyMap<string, Group>;
+  } {
+    return { openItems: this.#openOf, items: this.#items, groups: this.#groups };
   }
 
   forget(taskId: number): void {
     this.#attempts.delete(taskId);
   }
 
-  #add(item: Omit<Entry, 'id'>): number {
+  /** Its task is deleted: the items keep what was in it. */
+  keep({ id, payload, context }: Task): void {
+    for (const item of this.#items.values()) {
+      if (item.taskId !== id || item.payload !== undefined) continue;
+      this.#items.set(item.id, { ...item, payload, ...(context ? { context } : {}) });
+    }
+  }
+
+  #add(item: Omit<Entry, 'id'>): void {
     this.#lastId += 1;
-    this.#items.set(this.#lastId, { ...item, id: this.#lastId });
-    return this.#lastId;
+    this.#set({ ...item, id: this.#lastId });
+    const { fingerprint, lane, reason, failure, firstSeenMs, lastSeenMs } = item;
+    const group = this.#groups.get(fingerprint)!;
+    const first = Math.min(group.firstSeenMs, firstSeenMs);
+    this.#groups.set(fingerprint, {
+      ...group,
+      lane,
+      reason,
+      failure,
+      firstSeenMs: first,
+      lastSeenMs,
+    });
+  }
+
+  #set(item: Entry): void {
+    this.#items.set(item.id, item);
+    if (item.state !== 'open') return;
+    if (item.taskId === undefined) this.#raw.set(item.messageId, item.id);
+    else this.#openOf.set(item.taskId, item.id);
+    this.#countGroup(item, 1);
+  }
+
+  #close(item: Entry): void {
+    if (item.state !== 'open') return;
+    if (item.taskId === undefined) this.#raw.delete(item.messageId);
+    else this.#openOf.delete(item.taskId);
+    this.#countGroup(item, -1);
+  }
+
+  #countGroup(item: Entry, by: number): void {
+    const { fingerprint, lane, reason, failure, firstSeenMs, lastSeenMs } = item;
+    const fresh = { fingerprint, lane, reason, failure, open: 0, firstSeenMs, lastSeenMs };
+    const group = this.#groups.get(fingerprint) ?? fresh;
+    this.#groups.set(fingerprint, { ...group, open: group.open + by });
   }
 
   #again(id: number, failure: Failure, nowMs: number): void {
     const item = this.#items.get(id)!;
     const occurrences = item.occurrences + 1;
     this.#items.set(id, { ...item, failure, occurrences, lastSeenMs: nowMs });
+    const group = this.#groups.get(item.fingerprint)!;
+    this.#groups.set(item.fingerprint, { ...group, lastSeenMs: nowMs });
+  }
+
+  #whole(item: Entry): InboxItem {
+    const task = item.taskId === undefined ? undefined : this.#taskOf(item.taskId);
+    const own = item.payload !== undefined;
+    const context = own ? item.context : task?.context;
+    const { context: _, payload: __, ...rest } = item;
+    const payload = new Uint8Array(item.payload ?? task?.payload ?? []);
+    return { ...rest, payload, ...(context ? { context } : {}) };
   }
 }
 
@@ -97,16 +257,30 @@ function seen(nowMs: number) {
   return { state: 'open' as const, occurrences: 1, firstSeenMs: nowMs, lastSeenMs: nowMs };
 }
 
-function matches(item: Entry, wanted: Omit<ItemQuery, 'before' | 'limit'>): boolean {
-  return Object.entries(wanted).every(
-    ([name, value]) => value === undefined || item[name as keyof typeof wanted] === value,
+function matches(item: Entry, filter: ItemFilter): boolean {
+  const { ids, class: kind, text, fromMs, toMs, ...equal } = filter;
+  const { failure, lastSeenMs } = item;
+  return (
+    (!ids || ids.includes(item.id)) &&
+    (kind === undefined || failure.class === kind) &&
+    (text === undefined || says(failure, text)) &&
+    (fromMs === undefined || lastSeenMs >= fromMs) &&
+    (toMs === undefined || lastSeenMs < toMs) &&
+    Object.entries(equal).every(
+      ([name, value]) => value === undefined || item[name as keyof typeof equal] === value,
+    )
   );
 }
 
-function withPayload(item: Entry, taskOf: (id: number) => Task | undefined): InboxItem {
-  const task = item.taskId === undefined ? undefined : taskOf(item.taskId);
-  const context = task?.context ?? item.context;
-  const { context: _, ...rest } = item;
-  const payload = task?.payload ?? item.payload ?? new Uint8Array();
-  return { ...rest, payload, ...(context ? { context } : {}) };
+function says({ message = '', code = '' }: Failure, text: string): boolean {
+  const wanted = text.toLowerCase();
+  return message.toLowerCase().includes(wanted) || code.toLowerCase().includes(wanted);
+}
+
+type Seen = Pick<Group, 'lastSeenMs' | 'fingerprint'>;
+
+function byLastSeen(a: Seen, b: Seen): number {
+  if (a.lastSeenMs !== b.lastSeenMs) return b.lastSeenMs - a.lastSeenMs;
+  if (a.fingerprint === b.fingerprint) return 0;
+  return a.fingerprint < b.fingerprint ? 1 : -1;
 }

@@ -75,8 +75,8 @@ describe('the audit trail in memory', () => {
     const sink = new MemoryAudit();
     return { sink, written: async () => sink.events, close: async () => {} };
   };
-  for (const { name, run: assertCase } of auditSuite({ open })) {
-    test(`${name}`, () => assertCase());
+  for (const { name, skip, run: assertCase } of auditSuite({ open })) {
+    test.skipIf(skip)(`${name}`, () => assertCase());
   }
 
   test('keeps the newest', async () => {

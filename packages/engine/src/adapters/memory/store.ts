@@ -2,7 +2,23 @@ import type { Clock } from 'redrive';
 import { EngineError } from '../../errors.ts';
 import { release } from '../../judge.ts';
 import { type Change, settle } from '../../moves.ts';
-import type { InboxItem, ItemQuery, RawItem } from '../../ports/inbox.ts';
+import { lineOf } from '../../line.ts';
+import type {
+  ActResult,
+  Frozen,
+  Group,
+  GroupQuery,
+  InboxItem,
+  ItemAction,
+  ItemFilter,
+  ItemPage,
+  ItemQuery,
+  JobHold,
+  JobTally,
+  Member,
+  MemberQuery,
+  RawItem,
+} from '../../ports/inbox.ts';
 import type {
   Claim,
   ClaimRequest,
@@ -23,7 +39,11 @@ import type {
 import type { Store } from '../../ports/store.ts';
 import type { AttemptRecord, NewTask, Task } from '../../task.ts';
 import { MemoryAudit } from './audit.ts';
+import { Actions } from './actions.ts';
+import { Documents } from './documents.ts';
 import { MemoryInbox } from './inbox.ts';
+import { Members } from './members.ts';
+import { MemoryOutbox } from './outbox.ts';
 import { TaskTable } from './tasks.ts';
 
 /** Keeps everything in this process, by the pure moves alone: for tests, and the model that other stores are held to. */
@@ -33,18 +53,25 @@ export class MemoryStore implements Store {
     durable: false,
     listing: true,
     changing: true,
-    ordering: false,
+    ordering: true,
     transactions: false,
   };
   readonly audit = new MemoryAudit();
   readonly #clock: Clock;
   readonly #maxTasks: number;
   readonly #tasks = new TaskTable();
-  readonly #inbox = new MemoryInbox();
-  readonly #state = new Map<string, { json: string; version: number }>();
-  readonly #outbox = new Map<number, { message: NewOutboxMessage; visibleAtMs: number }>();
+  readonly #inbox = new MemoryInbox((id) => this.#tasks.get(id));
+  readonly #outbox = new MemoryOutbox();
+  readonly #documents = new Documents();
+  readonly #members = new Members();
+  readonly #actions = new Actions({
+    tasks: this.#tasks,
+    inbox: this.#inbox,
+    outbox: this.#outbox,
+    documents: this.#documents,
+    members: this.#members,
+  });
   readonly #watchers = new Set<(hint: Hint) => void>();
-  #lastOutboxId = 0;
 
   constructor(clock: Clock, maxTasks: number) {
     this.#clock = clock;
@@ -115,8 +142,12 @@ export class MemoryStore implements Store {
   }
 
   /** Everything as it is this moment, for whoever checks it. */
-  peek(): { tasks: Iterable<Task>; openItems: ReadonlyMap<number, number> } {
+  peek(): { tasks: Iterable<Task> } & ReturnType<MemoryInbox['peek']> {
     return { tasks: this.#tasks.values(), ...this.#inbox.peek() };
+  }
+
+  peekState(prefix: string): StateDocument[] {
+    return this.#documents.read(prefix);
   }
 
   async get(key: TaskKey): Promise<Task | undefined> {
@@ -148,16 +179,12 @@ export class MemoryStore implements Store {
   }
 
   async readState(prefix: string): Promise<{ nowMs: number; documents: StateDocument[] }> {
-    const documents = [...this.#state]
-      .filter(([key]) => key.startsWith(prefix))
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, { json, version }]) => ({ key, value: JSON.parse(json) as unknown, version }));
-    return { nowMs: this.#clock.now(), documents };
+    return { nowMs: this.#clock.now(), documents: this.#documents.read(prefix) };
   }
 
   async writeState(key: string, value: unknown, version: number): Promise<boolean> {
-    if ((this.#state.get(key)?.version ?? 0) !== version) return false;
-    this.#state.set(key, { json: JSON.stringify(value), version: version + 1 });
+    if (!this.#documents.has(key, version)) return false;
+    this.#documents.write(key, value, version);
     for (const watcher of this.#watchers) watcher({ state: true });
     return true;
   }
@@ -169,6 +196,7 @@ export class MemoryStore implements Store {
       if (pruned >= limit) break;
       if (task.status === 'pending' || task.status === 'failed') continue;
       if ((task.finishedAtMs ?? nowMs) > nowMs - olderThanMs[task.status]) continue;
+      this.#inbox.keep(task);
       this.#tasks.remove(task);
       this.#inbox.forget(task.id);
       pruned += 1;
@@ -177,16 +205,11 @@ export class MemoryStore implements Store {
   }
 
   async takeOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]> {
-    const nowMs = this.#clock.now();
-    const due = [...this.#outbox].filter(([, { visibleAtMs }]) => visibleAtMs <= nowMs);
-    return due.slice(0, limit).map(([id, entry]) => {
-      entry.visibleAtMs = nowMs + leaseMs;
-      return { ...entry.message, id };
-    });
+    return this.#outbox.take(limit, leaseMs, this.#clock.now());
   }
 
   async dropOutbox(ids: readonly number[]): Promise<void> {
-    for (const id of ids) this.#outbox.delete(id);
+    this.#outbox.drop(ids);
   }
 
   watch(listener: (hint: Hint) => void): () => void {
@@ -196,23 +219,91 @@ export class MemoryStore implements Store {
 
   async append(items: readonly (RawItem & { outbox?: NewOutboxMessage })[]): Promise<void> {
     for (const { outbox, ...item } of items) {
-      this.#inbox.appendRaw(item, this.#clock.now());
-      if (outbox) this.#send(outbox);
+      const nowMs = this.#clock.now();
+      this.#inbox.appendRaw(item, nowMs);
+      if (outbox) this.#outbox.send(outbox, undefined, nowMs);
     }
   }
 
   async item(id: number): Promise<InboxItem | undefined> {
-    return this.#inbox.get(id, (taskId) => this.#tasks.get(taskId));
+    return this.#inbox.get(id);
   }
 
-  async items(query: ItemQuery): Promise<InboxItem[]> {
-    return this.#inbox.list(query, (taskId) => this.#tasks.get(taskId));
+  async items(query: ItemQuery): Promise<ItemPage> {
+    return this.#inbox.list(query);
+  }
+
+  async count(filter: ItemFilter): Promise<number> {
+    return this.#inbox.count(filter);
+  }
+
+  async groups(query: GroupQuery): Promise<Group[]> {
+    return this.#inbox.groups(query);
+  }
+
+  async annotate(fingerprint: string, by: { note?: string; owner?: string }): Promise<boolean> {
+    return this.#inbox.annotate(fingerprint, by);
   }
 
   async attempts(
     taskId: number,
   ): Promise<(AttemptRecord & { generation: number; atMs: number })[]> {
     return this.#inbox.attempts(taskId);
+  }
+
+  act(ids: readonly number[], action: ItemAction): Promise<ActResult[]>;
+  act(
+    ids: readonly number[],
+    action: ItemAction,
+    under: JobHold<ActResult[]>,
+  ): Promise<ActResult[] | undefined>;
+  async act(
+    ids: readonly number[],
+    action: ItemAction,
+    under?: JobHold<ActResult[]>,
+  ): Promise<ActResult[] | undefined> {
+    const touched: (Task | undefined)[] = [];
+    const results = this.#actions.act(ids, action, under, this.#clock.now(), touched);
+    this.#advance(touched);
+    this.#wake(touched.flatMap((row) => (row ? (this.#tasks.get(row.id) ?? []) : [])));
+    return results;
+  }
+
+  async erase(messageId: string, by?: string): Promise<'erased' | 'busy' | 'unknown'> {
+    const touched: (Task | undefined)[] = [];
+    const result = this.#actions.erase(messageId, by, this.#clock.now(), touched);
+    this.#advance(touched);
+    return result;
+  }
+
+  async freeze(
+    filter: ItemFilter,
+    page: { before: number; limit: number },
+    under: JobHold<Frozen>,
+  ): Promise<Frozen | undefined> {
+    return this.#actions.freeze(filter, page, under);
+  }
+
+  async members(query: MemberQuery): Promise<Member[]> {
+    return this.#members.list(query);
+  }
+
+  async tally(job: number, most: number): Promise<JobTally> {
+    return this.#actions.tally(job, most);
+  }
+
+  async forgetJob(job: number, limit: number): Promise<boolean> {
+    return this.#actions.forgetJob(job, limit);
+  }
+
+  async pruneItems({ closedForMs, limit }: { closedForMs: number; limit: number }) {
+    return this.#inbox.prune(closedForMs, limit, this.#clock.now());
+  }
+
+  /** Lets the lines of these rows go on, and tells of those whose turn it is now. */
+  #advance(rows: readonly (Task | undefined)[]): void {
+    const lines = rows.flatMap((row) => (row ? (lineOf(row) ?? []) : []));
+    this.#wake(lines.flatMap((line) => this.#tasks.advance(line) ?? []));
   }
 
   /** Moves tasks one after the other, then writes what goes with them. A move that throws undoes all before it. */
@@ -222,7 +313,7 @@ export class MemoryStore implements Store {
   ): { change: Change<T>; row?: Task }[] {
     const nowMs = this.#clock.now();
     const undo: (() => void)[] = [];
-    let moved: { change: Change<T>; row?: Task }[];
+    let moved: { change: Change<T>; before?: Task; row?: Task }[];
     try {
       moved = keys.map((key, index) => {
         const known = this.#tasks.find(key);
@@ -231,14 +322,15 @@ export class MemoryStore implements Store {
         const before = 'id' in change.task ? this.#tasks.get(change.task.id) : undefined;
         const row = 'id' in change.task ? this.#tasks.write(change.task) : this.#add(change.task);
         undo.push(() => (before ? this.#tasks.write(before) : this.#tasks.remove(row)));
-        return { change, row };
+        return { change, row, ...(before ? { before } : {}) };
       });
     } catch (error) {
       for (const one of undo.toReversed()) one();
       throw error;
     }
     for (const { change, row } of moved) this.#follow(change, row, nowMs);
-    this.#wake(moved.flatMap(({ row }) => (row && isWaiting(row) ? [row] : [])));
+    this.#advance(moved.flatMap(({ before, row }) => [before, row]));
+    this.#wake(moved.flatMap(({ row }) => (row ? (this.#tasks.get(row.id) ?? []) : [])));
     return moved;
   }
 
@@ -251,27 +343,16 @@ export class MemoryStore implements Store {
     for (const one of [own, record]) if (row && one) this.#inbox.record(row, one, nowMs);
     if (row && item) this.#inbox.open(row, item, nowMs);
     if (occurrence) this.#inbox.occurred(occurrence.taskId, occurrence.failure, nowMs);
-    if (outbox) this.#send(outbox);
+    if (outbox) this.#outbox.send(outbox, row?.id, nowMs);
   }
 
-  #send(message: NewOutboxMessage): void {
-    this.#lastOutboxId += 1;
-    const payload = new Uint8Array(message.payload);
-    const visibleAtMs = this.#clock.now();
-    this.#outbox.set(this.#lastOutboxId, { message: { ...message, payload }, visibleAtMs });
-  }
-
-  #add({ due, record, ...task }: NewTask): Task {
+  #add(task: NewTask): Task {
     this.#checkRoom();
-    const nowMs = this.#clock.now();
-    const dueAtMs = 'atMs' in due ? Math.max(due.atMs, nowMs) : nowMs + due.inMs;
-    const times = { dueAtMs, visibleAtMs: dueAtMs, createdAtMs: nowMs };
-    const first = record ? { firstAtMs: nowMs - record.durationMs } : {};
-    const finished = task.status === 'pending' ? {} : { finishedAtMs: nowMs };
-    return this.#tasks.add({ ...task, ...times, ...first, ...finished });
+    return this.#tasks.addNew(task, this.#clock.now());
   }
 
-  #wake(tasks: readonly Task[]): void {
+  #wake(rows: readonly Task[]): void {
+    const tasks = rows.filter(isWaiting);
     if (tasks.length === 0 || this.#watchers.size === 0) return;
     const firstMs = tasks.reduce((first, task) => Math.min(first, task.visibleAtMs), Infinity);
     const lanes = [...new Set(tasks.map((task) => task.lane))];
@@ -296,8 +377,8 @@ function refuseTransaction(tx: unknown): void {
   );
 }
 
-function isWaiting({ status, lease }: Task): boolean {
-  return status === 'pending' && lease === undefined;
+function isWaiting({ status, lease, blocked }: Task): boolean {
+  return status === 'pending' && lease === undefined && !blocked;
 }
 
 /** A copy, as from any other store: what its reader does to it stays with the reader. */

@@ -1,5 +1,6 @@
+import { holdsPlace, type Line, lineOf, turnOf } from '../../line.ts';
 import type { ClaimFrom, TaskKey } from '../../ports/schedule.ts';
-import type { Task } from '../../task.ts';
+import type { NewTask, Task, TaskStatus } from '../../task.ts';
 import { Agenda } from './agenda.ts';
 
 /** The rows, and what a claim needs to find them. A row is never changed, only replaced. */
@@ -11,6 +12,11 @@ export class TaskTable {
   readonly #claimed = new Map<string, Agenda>();
   readonly #expiring = new Agenda();
   readonly #held = new Set<number>();
+  /** By line: who holds a place, by id, and who is not blocked. */
+  readonly #places = new Map<string, Agenda>();
+  readonly #active = new Map<string, number>();
+  /** The tasks of bulk jobs, but for those that are done. */
+  readonly #jobs = new Map<number, Set<number>>();
   #lastId = 0;
 
   get size(): number {
@@ -37,6 +43,14 @@ export class TaskTable {
     return row;
   }
 
+  addNew({ due, record, ...task }: NewTask, nowMs: number): Task {
+    const dueAtMs = 'atMs' in due ? Math.max(due.atMs, nowMs) : nowMs + due.inMs;
+    const times = { dueAtMs, visibleAtMs: dueAtMs, createdAtMs: nowMs };
+    const first = record ? { firstAtMs: nowMs - record.durationMs } : {};
+    const finished = task.status === 'pending' ? {} : { finishedAtMs: nowMs };
+    return this.add({ ...task, ...times, ...first, ...finished });
+  }
+
   write(task: Task): Task {
     const before = this.#rows.get(task.id);
     // The caller's bytes are the caller's.
@@ -46,6 +60,28 @@ export class TaskTable {
     this.#rows.set(row.id, row);
     this.#list(row);
     return row;
+  }
+
+  /** Gives the turn to whom it belongs. The one who has it now, if it is another. */
+  advance(line: Line): Task | undefined {
+    const firstId = this.#places.get(nameOf(line))?.first()?.id;
+    const first = firstId === undefined ? undefined : this.#rows.get(firstId);
+    const activeId = this.#active.get(nameOf(line));
+    const active = activeId === undefined ? undefined : this.#rows.get(activeId);
+    const { block, unblock } = turnOf(first, active ? [active] : []);
+    if (block.length > 0) this.write({ ...active!, blocked: true });
+    return unblock === undefined ? undefined : this.write({ ...first!, blocked: false });
+  }
+
+  /** The tasks of a job that are not done, by their status. */
+  ofJob(job: number): Record<'pending' | 'retried' | 'cancelled', Task[]> {
+    const tasks = [...(this.#jobs.get(job) ?? [])].map((id) => this.#rows.get(id)!);
+    const of = (wanted: TaskStatus) => tasks.filter(({ status }) => status === wanted);
+    return { pending: of('pending'), retried: of('retried'), cancelled: of('cancelled') };
+  }
+
+  ofMessage(messageId: string): Task[] {
+    return [...this.#rows.values()].filter((task) => task.messageId === messageId);
   }
 
   remove(task: Task): void {
@@ -132,17 +168,36 @@ export class TaskTable {
   }
 
   #list(task: Task): void {
+    const line = lineOf(task);
+    if (line && holdsPlace(task)) {
+      const name = nameOf(line);
+      let places = this.#places.get(name);
+      if (!places) this.#places.set(name, (places = new Agenda()));
+      places.set(task.id, task.id);
+      if (task.status === 'pending' && !task.blocked) this.#active.set(name, task.id);
+    }
+    if (task.job !== undefined && task.status !== 'done') {
+      const ids = this.#jobs.get(task.job) ?? new Set();
+      this.#jobs.set(task.job, ids.add(task.id));
+    }
     if (task.status !== 'pending') return;
     if (task.lease !== undefined) this.#held.add(task.id);
-    if (task.blocked) return;
     if (task.expiresAtMs !== undefined) this.#expiring.set(task.id, task.expiresAtMs);
+    if (task.blocked) return;
     const agendas = task.claims > 0 ? this.#claimed : this.#due;
     let agenda = agendas.get(task.lane);
     if (!agenda) agendas.set(task.lane, (agenda = new Agenda()));
     agenda.set(task.id, task.visibleAtMs);
   }
 
-  #unlist({ id, lane }: Task): void {
+  #unlist(task: Task): void {
+    const { id, lane } = task;
+    const line = lineOf(task);
+    if (line) this.#leave(nameOf(line), id);
+    if (task.job !== undefined) {
+      const ids = this.#jobs.get(task.job);
+      if (ids?.delete(id) && ids.size === 0) this.#jobs.delete(task.job);
+    }
     this.#held.delete(id);
     this.#expiring.delete(id);
     for (const agendas of [this.#due, this.#claimed]) {
@@ -151,6 +206,17 @@ export class TaskTable {
       if (agenda?.size === 0) agendas.delete(lane);
     }
   }
+
+  #leave(line: string, id: number): void {
+    const places = this.#places.get(line);
+    places?.delete(id);
+    if (places?.size === 0) this.#places.delete(line);
+    if (this.#active.get(line) === id) this.#active.delete(line);
+  }
+}
+
+function nameOf({ lane, key }: Line): string {
+  return `${lane.length} ${lane} ${key}`;
 }
 
 function identity({ messageId, destination }: Pick<Task, 'messageId' | 'destination'>): string {

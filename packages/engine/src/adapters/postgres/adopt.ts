@@ -3,6 +3,7 @@ import { itemOf } from '../../item.ts';
 import { few, Params, rowsOf } from './batch.ts';
 import type { Session } from './database.ts';
 import { openItems } from './inbox-text.ts';
+import { failureJson } from './item-rows.ts';
 import { type Names, quoteName } from './names.ts';
 import { numberOf } from './rows.ts';
 import { filledColumns, ownColumns, queueSettings } from './schema.ts';
@@ -141,12 +142,14 @@ async function fillSome(
         { name: 'attempt', type: 'int4', values: failed.map((row) => numberOf(row[7])) },
         { name: 'max_retries', type: 'int4', values: failed.map((row) => numberOf(row[8])) },
         { name: 'generation', type: 'int4', values: failed.map(() => 0) },
+        { name: 'job', type: 'int8', values: failed.map(() => null) },
+        { name: 'ordering_key', type: 'text', values: failed.map(() => null) },
         { name: 'reason', type: 'text', values: items.map(({ reason }) => reason) },
         { name: 'fingerprint', type: 'text', values: items.map(({ fingerprint }) => fingerprint) },
         {
           name: 'item_failure',
           type: 'json',
-          values: items.map(({ failure }) => JSON.stringify(failure)),
+          values: items.map(({ failure }) => failureJson(failure)),
         },
       ],
       params,

@@ -1,7 +1,13 @@
-import type { AuditEvent, AuditSink } from '../../ports/audit.ts';
+import { type AuditEvent, type AuditSink, REGISTER_AGAIN_MS } from '../../ports/audit.ts';
 import { Params, rowsOf } from './batch.ts';
+import { agoMs, countOf } from './bounds.ts';
 import type { Database } from './database.ts';
 import type { Names } from './names.ts';
+import { numberOf } from './rows.ts';
+import { NOW } from './times.ts';
+
+/** Short statements: rows that are locked or dead in great numbers would be in the way of others. */
+const PRUNE_AT_ONCE = 1000;
 
 /** The trail as a table, one statement for a batch. When its answer is lost, a gap or a twin shows by the sequence. */
 export class AuditTable implements AuditSink {
@@ -18,8 +24,8 @@ export class AuditTable implements AuditSink {
     const params = new Params();
     const source = rowsOf(
       [
-        { name: 'sequence', type: 'int8', values: events.map(({ sequence }) => sequence) },
-        { name: 'instance', type: 'text', values: events.map(({ instance }) => instance) },
+        { name: 'sequence', type: 'int8', values: events.map(sequenceOf) },
+        { name: 'instance', type: 'text', values: events.map(instanceOf) },
         { name: 'event_type', type: 'text', values: events.map(({ event_type: type }) => type) },
         { name: 'at', type: 'text', values: events.map(({ timestamp }) => timestamp) },
         { name: 'event', type: 'json', values: events.map((event) => JSON.stringify(event)) },
@@ -32,4 +38,40 @@ export class AuditTable implements AuditSink {
       params.values,
     );
   }
+
+  async prune(olderThanMs: number, limit: number): Promise<number> {
+    let pruned = 0;
+    for (;;) {
+      const step = Math.min(limit - pruned, PRUNE_AT_ONCE);
+      const count = await this.#pruneSome(olderThanMs, step);
+      pruned += count;
+      if (count < step || pruned >= limit) return pruned;
+    }
+  }
+
+  /** Among the first by their number, so that no index by time is needed: they were written about in that order. */
+  async #pruneSome(olderThanMs: number, limit: number): Promise<number> {
+    const [row] = await this.#database.queryAgain(
+      `WITH first AS MATERIALIZED (
+         SELECT id, event_type, at FROM ${this.#names.audit} ORDER BY id LIMIT $1::int4
+       ), gone AS (
+         DELETE FROM ${this.#names.audit} WHERE id = ANY (ARRAY(
+           SELECT id FROM first WHERE at < ${NOW} - INTERVAL '1 millisecond'
+             * CASE event_type WHEN 'policy_registered' THEN $3::float8 ELSE $2::float8 END
+         )) RETURNING id
+       )
+       SELECT count(*) FROM gone`,
+      [countOf(limit), agoMs(olderThanMs), agoMs(olderThanMs + REGISTER_AGAIN_MS)],
+    );
+    return numberOf(row![0]);
+  }
+}
+
+/** A strict trail has neither. */
+function sequenceOf({ redrive }: AuditEvent): number {
+  return redrive?.sequence ?? 0;
+}
+
+function instanceOf({ redrive }: AuditEvent): string {
+  return redrive?.instance ?? '';
 }

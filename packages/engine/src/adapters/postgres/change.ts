@@ -1,5 +1,6 @@
 import type { Failure } from 'redrive';
 import { EngineError } from '../../errors.ts';
+import { lineOf } from '../../line.ts';
 import type { Change } from '../../moves.ts';
 import type { TaskKey } from '../../ports/schedule.ts';
 import type { NewTask, Task } from '../../task.ts';
@@ -7,10 +8,12 @@ import { encodeArray } from './arrays.ts';
 import { type Column, few, Params, rowsOf } from './batch.ts';
 import { columnsOfChange, identityColumns, isUuid } from './columns.ts';
 import { Restart, type Session } from './database.ts';
+import { failureJson } from './item-rows.ts';
 import { openItems, outboxColumns, recordColumns, sendAll, writeRecords } from './inbox-text.ts';
 import type { Inserter } from './insert.ts';
+import { HeldLines, LineSet } from './lines.ts';
 import type { Names } from './names.ts';
-import { taskColumns, taskOf, timeOf } from './rows.ts';
+import { isTrue, parsed, taskColumns, taskOf, timeOf } from './rows.ts';
 import type { Wake } from './wake.ts';
 import { msOf, NOW } from './times.ts';
 import { countOf } from './bounds.ts';
@@ -27,7 +30,10 @@ interface Made<T> {
 /** Equal keys take a round each, and so does a row that appears meanwhile. */
 const MAX_ROUNDS = 10_000;
 
-/** Reads tasks under a lock, moves them and writes them, within a transaction. */
+/**
+ * Reads tasks under a lock, moves them and writes them, within a transaction. Where one of them is ordered, its line is
+ * locked before any row is; what no move has asked for before is known only after it, and then all begins anew.
+ */
 export class Changer {
   readonly #names: Names;
   readonly #inserter: Inserter;
@@ -43,7 +49,11 @@ export class Changer {
     move: Move<T>,
     wake: Wake,
     transaction: 'ours' | 'caller',
+    /** What earlier tries have found to be needed. */
+    lines: LineSet,
   ): Promise<T[]> {
+    const held = new HeldLines(this.#names, session);
+    await held.lock(lines);
     const results: T[] = [];
     let open = keys.map((key, index) => ({ key, index }));
     for (let round = 0; open.length > 0; round++) {
@@ -53,10 +63,15 @@ export class Changer {
           'Tasks come and go faster than they can be changed. Trying again is safe.',
         );
       }
-      const { rows, nowMs } = await this.#read(
+      const { rows, nowMs, ahead } = await this.#read(
         session,
         open.map(({ key }) => key),
+        held,
       );
+      if (ahead.size > 0) {
+        await this.#lockMore(held, lines, ahead, round === 0 && held.isEmpty ? 'new' : transaction);
+        continue;
+      }
       const later: typeof open = [];
       const made: Made<T>[] = [];
       const seen = new Set<string>();
@@ -68,6 +83,7 @@ export class Changer {
         else made.push({ index: one.index, before, change: move(before, nowMs, one.index) });
         seen.add(name);
       }
+      await this.#lockMore(held, lines, linesOf(made), transaction);
       const written = await this.#write(session, made, wake);
       // Rows are locked before any is stored, by everybody: whoever locked one now could wait for who waits for us.
       if (written.size < made.length && transaction === 'ours') throw new Restart();
@@ -80,34 +96,59 @@ export class Changer {
       }
       open = later.sort((a, b) => a.index - b.index);
     }
+    await held.advance(wake);
     return results;
   }
 
-  /** Locks in the order of ids, and takes the time when the last lock is had. */
+  /** Other lines and rows may be locked already: a transaction of ours gives them up first. That of a caller cannot. */
+  async #lockMore(
+    held: HeldLines,
+    lines: LineSet,
+    more: LineSet,
+    transaction: 'new' | 'ours' | 'caller',
+  ): Promise<void> {
+    const missing = [...more].filter((line) => !held.holds(line));
+    for (const line of missing) lines.add(line);
+    if (missing.length > 0 && transaction === 'ours') throw new Restart();
+    await held.lock(missing);
+  }
+
+  /**
+   * Locks in the order of ids, and takes the time when the last lock is had. Where some are in lines that are not locked
+   * it locks nothing and says which.
+   */
   async #read(
     session: Session,
     keys: readonly TaskKey[],
-  ): Promise<{ rows: Map<string, Task>; nowMs: number }> {
+    held: HeldLines,
+  ): Promise<{ rows: Map<string, Task>; nowMs: number; ahead: LineSet }> {
     const params = new Params();
     const ids = keys.flatMap((key) => ('messageId' in key ? [] : [key.id]));
     const named = keys.flatMap((key) => ('messageId' in key && isUuid(key.messageId) ? [key] : []));
+    const columns = 'q.id, q.lane, q.ordering_key';
     const wanted = [
-      `SELECT id FROM unnest(${params.add(encodeArray('int8', ids))}::int8[]) AS given(id)`,
+      `SELECT ${columns} FROM unnest(${params.add(encodeArray('int8', ids))}::int8[]) AS u(id) CROSS JOIN LATERAL (
+         SELECT ${columns} FROM ${this.#names.queue} AS q WHERE q.id = u.id LIMIT 1
+       ) AS q`,
     ];
     if (named.length > 0) {
-      wanted.push(`SELECT q.id FROM (${rowsOf(identityColumns(named), params)}) AS u CROSS JOIN LATERAL (
-        SELECT id FROM ${this.#names.queue} AS q WHERE q.message_id = u.message_id
+      wanted.push(`SELECT ${columns} FROM (${rowsOf(identityColumns(named), params)}) AS u CROSS JOIN LATERAL (
+        SELECT ${columns} FROM ${this.#names.queue} AS q WHERE q.message_id = u.message_id
         AND q.original_queue = u.original_queue AND q.kind = u.kind LIMIT 1
       ) AS q`);
     }
     const found = await session.query(
       `WITH wanted AS MATERIALIZED (${wanted.join(' UNION ')} ORDER BY id),
+       ahead AS MATERIALIZED (SELECT lane, ordering_key FROM wanted WHERE ${held.notHeld(params)}),
        locked AS MATERIALIZED (
          SELECT q.* FROM wanted CROSS JOIN LATERAL (
-           SELECT ${taskColumns.join(', ')} FROM ${this.#names.queue} AS q WHERE q.id = wanted.id FOR UPDATE
+           SELECT ${taskColumns.join(', ')} FROM ${this.#names.queue} AS q
+           WHERE q.id = wanted.id AND NOT EXISTS (SELECT FROM ahead) FOR UPDATE
          ) AS q
        )
-       SELECT locked.*, ${msOf('clock_timestamp()')} AS now FROM (SELECT) AS once LEFT JOIN locked ON true`,
+       SELECT locked.*, EXISTS (SELECT FROM ahead) AS is_ahead,
+         (SELECT json_agg(ahead) FROM ahead) AS lines, ${msOf('clock_timestamp()')} AS now
+       FROM (SELECT) AS once LEFT JOIN locked ON true`,
       params.values,
     );
     const rows = new Map<string, Task>();
@@ -117,7 +158,14 @@ export class Changer {
       rows.set(textOf({ id: task.id }), task);
       rows.set(textOf(task), task);
     }
-    return { rows, nowMs: timeOf(found.at(-1)!.at(-1)) };
+    const [isAhead, lines, now] = found.at(-1)!.slice(-3);
+    const ahead = new LineSet();
+    if (isTrue(isAhead)) {
+      for (const line of parsed(lines) as { lane: string; ordering_key: string }[]) {
+        ahead.add({ lane: line.lane, key: line.ordering_key });
+      }
+    }
+    return { rows, nowMs: timeOf(now), ahead };
   }
 
   /** The places that are written. The others met a row that was stored meanwhile: they must look again. */
@@ -147,7 +195,7 @@ export class Changer {
         else ids.set(index, id);
       }
     }
-    await this.#update(session, moved);
+    await updateTasks(session, this.#names, moved);
     await this.#writeEffects(
       session,
       made
@@ -155,18 +203,6 @@ export class Changer {
         .map(({ index, change }) => ({ id: ids.get(index), change })),
     );
     return written;
-  }
-
-  async #update(session: Session, moved: readonly { before: Task; after: Task }[]): Promise<void> {
-    const { columns, sql } = columnsOfChange(moved);
-    if (sql.length === 0) return;
-    const params = new Params();
-    const id: Column = { name: 'id', type: 'int8', values: moved.map(({ after }) => after.id) };
-    await session.query(
-      `UPDATE ${this.#names.queue} AS q SET ${sql.map(({ name, value }) => `${name} = ${value}`).join(', ')}
-       FROM (${few(`(${rowsOf([id, ...columns], params)})`, 'n')}) AS u WHERE q.id = ANY (ARRAY[u.id])`,
-      params.values,
-    );
   }
 
   /** Items, occurrences, outbox messages and executions. */
@@ -196,6 +232,29 @@ export class Changer {
   }
 }
 
+/** Writes what differs. The rows are locked. */
+export async function updateTasks(
+  session: Session,
+  names: Names,
+  moved: readonly { before: Task; after: Task }[],
+): Promise<void> {
+  const { columns, sql } = columnsOfChange(moved);
+  if (sql.length === 0) return;
+  const params = new Params();
+  const id: Column = { name: 'id', type: 'int8', values: moved.map(({ after }) => after.id) };
+  await session.query(
+    `UPDATE ${names.queue} AS q SET ${sql.map(({ name, value }) => `${name} = ${value}`).join(', ')}
+     FROM (${few(`(${rowsOf([id, ...columns], params)})`, 'n')}) AS u WHERE q.id = ANY (ARRAY[u.id])`,
+    params.values,
+  );
+}
+
+/** The lines of tasks as they were and as they are to be. */
+function linesOf(made: readonly Made<unknown>[]): LineSet {
+  const tasks = made.flatMap(({ before, change }) => [before, change.task]);
+  return new LineSet(tasks.map((task) => task && lineOf(task)));
+}
+
 function effectColumns(
   effects: readonly { id: number | undefined; change: Change<unknown> }[],
 ): Column[] {
@@ -211,6 +270,8 @@ function effectColumns(
     { name: 'attempt', type: 'int4', values: of((task) => countOf(task.attempt)) },
     { name: 'max_retries', type: 'int4', values: of((task) => countOf(task.maxAttempts - 1)) },
     { name: 'generation', type: 'int4', values: of((task) => countOf(task.generation)) },
+    { name: 'job', type: 'int8', values: of((task) => task.job) },
+    { name: 'ordering_key', type: 'text', values: of((task) => task.orderingKey) },
     { name: 'reason', type: 'text', values: changes.map(({ item }) => item?.reason) },
     { name: 'fingerprint', type: 'text', values: changes.map(({ item }) => item?.fingerprint) },
     {
@@ -240,5 +301,5 @@ function textOf(key: TaskKey): string {
 }
 
 function jsonOf(failure: Failure | undefined): string | undefined {
-  return failure && JSON.stringify(failure);
+  return failure && failureJson(failure);
 }

@@ -19,18 +19,28 @@ export function claimText(
 ): string {
   const pick = pickText(names, from, params);
   const most = `${params.add(bytesUpTo(maxBytes))}::bigint`;
-  const until = later(`${params.add(boundedMs(leaseMs))}::float8`);
+  // In brackets, as the time at the end: worked out once, not for every row.
+  const until = `(SELECT ${later(`${params.add(boundedMs(leaseMs))}::float8`)})`;
   const token = `${params.add(lease)}::bigint`;
   const fit = what === 'fitting' ? `, fit AS MATERIALIZED (${fitText(most)})` : '';
   const [source, condition] = fit
     ? ['fit', 'true']
     : ['pick', `(SELECT sum(bytes) FROM pick) <= ${most}`];
   // The fence is needed: without it the planner may run the subquery again and again, and lease more than was asked for.
+  // By place, not by id: the rows are locked there. One that somebody changed since the statement began has a new place,
+  // which the statement does not see: it is left out, and due at the next look.
   return `WITH pick AS MATERIALIZED (${pick})${fit}
     UPDATE ${names.queue} AS q SET visible_at = ${until}, lease = ${token}, claims = claims + 1, arrived = false
-    FROM (${few(source, 'id')}) AS t WHERE q.id = ANY (ARRAY[t.id]) AND ${condition}
-    RETURNING ${claimedColumns.join(', ')}, ${msOf(NOW)} AS now`;
+    FROM (${few(source, 'id')}) AS t WHERE q.ctid = t.place AND ${condition} AND ${isForgettable}
+    RETURNING ${claimedColumns.join(', ')}, (SELECT (${msOf(NOW)})::text) AS now`;
 }
+
+/**
+ * A claim does not wait for the disk; the setting is for this statement alone. A server that crashes just then may forget
+ * the lease and its count: the task is due again, and what still runs under the forgotten token settles as lost. Nothing
+ * settled is forgotten: a settle waits for all that was written before it.
+ */
+const isForgettable = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`;
 
 /** The time first; then for each lane (`lost`: for all of them together) when its first is visible, after that claim. */
 export function peekText(names: Names, { from, lease }: ClaimRequest, params: Params): string {
@@ -62,31 +72,45 @@ export function peekText(names: Names, { from, lease }: ClaimRequest, params: Pa
   }
 }
 
-/** As if nothing had been leased under the token. What somebody else has locked is left to the end of its lease. */
-export function abandonText({ queue }: Names): string {
+/**
+ * As if nothing had been leased under the token. What somebody else has locked is left to the end of its lease. `alone`:
+ * only what is in no line, and it answers the lines of the rest too; `ordered`: what is in these lines, which are locked.
+ */
+export function abandonText({ queue }: Names, which: 'alone' | Ordered): string {
+  const condition = which === 'alone' ? 'ordering_key IS NULL' : `NOT (${which.notHeld})`;
   return `WITH mine AS MATERIALIZED (
-      SELECT id FROM ${queue} WHERE ${claimed} AND lease = $1
-      UNION SELECT id FROM ${queue} WHERE ${arrived} AND lease = $1 ORDER BY id
+      SELECT id, lane, ordering_key FROM ${queue} WHERE ${claimed} AND lease = $1
+      UNION SELECT id, lane, ordering_key FROM ${queue} WHERE ${arrived} AND lease = $1 ORDER BY id
     ),
     held AS MATERIALIZED (
       SELECT mine.id FROM mine CROSS JOIN LATERAL (
         SELECT FROM ${queue} AS q
         WHERE q.id = mine.id AND q.lease = $1 AND q.status = 'pending' FOR UPDATE SKIP LOCKED
-      ) AS q
+      ) AS q WHERE ${condition}
+    ),
+    freed AS (
+      UPDATE ${queue} AS q SET lease = NULL,
+        visible_at = CASE WHEN cancelling THEN visible_at ELSE next_retry_at END,
+        claims = CASE WHEN cancelling THEN 0 ELSE greatest(claims - 1, 0) END,
+        status = CASE WHEN cancelling THEN 'cancelled' ELSE status END,
+        finished_at = CASE WHEN cancelling THEN ${NOW} END,
+        verdict = CASE WHEN cancelling THEN NULL ELSE verdict END,
+        cancelling = false
+      FROM (${few('held', 'id')}) AS t WHERE q.id = ANY (ARRAY[t.id]) RETURNING lane
     )
-    UPDATE ${queue} AS q SET lease = NULL,
-      visible_at = CASE WHEN cancelling THEN visible_at ELSE next_retry_at END,
-      claims = CASE WHEN cancelling THEN 0 ELSE greatest(claims - 1, 0) END,
-      status = CASE WHEN cancelling THEN 'cancelled' ELSE status END,
-      finished_at = CASE WHEN cancelling THEN ${NOW} END,
-      verdict = CASE WHEN cancelling THEN NULL ELSE verdict END,
-      cancelling = false
-    FROM (${few('held', 'id')}) AS t WHERE q.id = ANY (ARRAY[t.id]) RETURNING lane`;
+    SELECT lane, NULL AS ordering_key FROM freed ${which === 'alone' ? orderedLines : ''}`;
 }
 
-/** What may be leased, locked: the number of its lane, its id, when it is visible and how large it is. */
+const orderedLines = `UNION SELECT lane, ordering_key FROM mine WHERE ordering_key IS NOT NULL`;
+
+/** A condition on \`lane\` and \`ordering_key\` that leaves out what may be given back. */
+interface Ordered {
+  notHeld: string;
+}
+
+/** What may be leased, locked: the number of its lane, its place in the table, its id, when it is visible and how large it is. */
 function pickText(names: Names, from: ClaimFrom, params: Params): string {
-  const columns = 'id, visible_at, octet_length(original_payload) AS bytes';
+  const columns = 'ctid AS place, id, visible_at, octet_length(original_payload) AS bytes';
   switch (from.kind) {
     case 'due': {
       const lanes = params.add(
@@ -119,9 +143,9 @@ function pickText(names: Names, from: ClaimFrom, params: Params): string {
         ) AS t ORDER BY t.visible_at, t.id LIMIT ${most}`;
     }
     case 'expired':
-      return `SELECT 1 AS n, id, expires_at AS visible_at, octet_length(original_payload) AS bytes
+      return `SELECT 1 AS n, ctid AS place, id, expires_at AS visible_at, octet_length(original_payload) AS bytes
         FROM ${names.queue}
-        WHERE status = 'pending' AND NOT blocked AND expires_at <= statement_timestamp()
+        WHERE status = 'pending' AND expires_at <= statement_timestamp()
           AND (lease IS NULL OR visible_at <= statement_timestamp())
         ORDER BY expires_at, id LIMIT ${params.add(countOf(from.limit))}::int4 FOR UPDATE SKIP LOCKED`;
   }
@@ -129,9 +153,9 @@ function pickText(names: Names, from: ClaimFrom, params: Params): string {
 
 /** Every lane's first before any lane's second, up to the bytes. */
 function fitText(most: string): string {
-  return `SELECT id FROM (
-      SELECT id, n, rank, sum(bytes) OVER byRank AS upTo, row_number() OVER byRank AS place FROM (
-        SELECT id, n, bytes, row_number() OVER (PARTITION BY n ORDER BY visible_at, id) AS rank FROM pick
+  return `SELECT id, place FROM (
+      SELECT id, place, n, rank, sum(bytes) OVER byRank AS upTo, row_number() OVER byRank AS nth FROM (
+        SELECT id, place, n, bytes, row_number() OVER (PARTITION BY n ORDER BY visible_at, id) AS rank FROM pick
       ) AS ranked WINDOW byRank AS (ORDER BY rank, n)
-    ) AS summed WHERE upTo <= ${most} OR place = 1 ORDER BY n, rank`;
+    ) AS summed WHERE upTo <= ${most} OR nth = 1 ORDER BY n, rank`;
 }

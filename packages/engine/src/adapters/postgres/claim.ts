@@ -1,10 +1,13 @@
-import type { Claim, ClaimFrom, ClaimRequest } from '../../ports/schedule.ts';
+import type { Line } from '../../line.ts';
+import type { Claim, ClaimFrom, ClaimRequest, Hint } from '../../ports/schedule.ts';
 import type { Task } from '../../task.ts';
 import { Params } from './batch.ts';
 import { abandonText, claimText, peekText } from './claim-text.ts';
 import type { Database } from './database.ts';
+import { HeldLines } from './lines.ts';
 import type { Names } from './names.ts';
 import { claimedTask, numberOf, timeOf } from './rows.ts';
+import { Wake } from './wake.ts';
 
 /** How soon to look again for what is due but locked by somebody: a wait without a signal for its end. */
 const LOCKED_RETRY_MS = 20;
@@ -25,10 +28,31 @@ export class Claimer {
     return request.from.kind === 'due' ? this.#claimDue(request) : this.#claimFitting(request);
   }
 
-  /** The lanes in which something is due again. */
-  async abandon(lease: number): Promise<string[]> {
-    const rows = await this.#database.queryAgain(abandonText(this.#names), [lease]);
-    return [...new Set(rows.map(([lane]) => lane as string))];
+  /** What is due again, in which lanes. */
+  async abandon(lease: number): Promise<Hint | undefined> {
+    const rows = await this.#database.queryAgain(abandonText(this.#names, 'alone'), [lease]);
+    const lanes = rows.flatMap(([lane, key]) => (key === null ? [lane as string] : []));
+    const lines = rows.flatMap(([lane, key]) =>
+      key === null ? [] : [{ lane: lane as string, key: key as string }],
+    );
+    if (lines.length > 0) lanes.push(...(await this.#abandonOrdered(lease, lines)));
+    return lanes.length === 0 ? undefined : { lanes: [...new Set(lanes)] };
+  }
+
+  /** What is in a line: it may not be its turn any more. A line that somebody has locked is left to the end of the lease. */
+  #abandonOrdered(lease: number, lines: readonly Line[]): Promise<string[]> {
+    return this.#database.transaction(async (session) => {
+      const held = new HeldLines(this.#names, session);
+      await held.take(lines);
+      if (held.isEmpty) return [];
+      const params = new Params();
+      params.add(lease);
+      const text = abandonText(this.#names, { notHeld: held.notHeld(params) });
+      const rows = await session.query(text, params.values);
+      const wake = new Wake();
+      await held.advance(wake);
+      return [...rows.map(([lane]) => lane as string), ...(wake.hint?.lanes ?? [])];
+    });
   }
 
   async #claimDue(request: ClaimRequest): Promise<Claim> {

@@ -33,6 +33,10 @@ const mutable: readonly TaskColumn[] = [
   { name: 'verdict', type: 'text', of: (task) => task.verdict },
   { name: 'policy', type: 'text', of: (task) => task.policy },
   { name: 'ordering_key', type: 'text', of: (task) => task.orderingKey },
+  { name: 'on_dead', type: 'text', of: (task) => task.onDead },
+  { name: 'job', type: 'int8', of: (task) => task.job },
+  { name: 'trial', type: 'bool', of: (task) => task.trial ?? false },
+  { name: 'edited', type: 'int4', of: (task) => task.edited && countOf(task.edited) },
   {
     name: 'expires_at',
     type: 'float8',
@@ -135,6 +139,7 @@ const defaults: Readonly<Record<string, Element>> = {
   arrived: false,
   cancelling: false,
   blocked: false,
+  trial: false,
 };
 
 /** With what stands for a count or a status that is not among them. */

@@ -21,13 +21,17 @@ const capabilities: ScheduleCapabilities = {
   durable: true,
   listing: true,
   changing: true,
-  ordering: false,
+  ordering: true,
   transactions: true,
 };
 
-const tables = ['retry_queue', 'inbox', 'attempts', 'outbox', 'state', 'audit'].map((name) =>
-  name === 'retry_queue' ? name : `redrive_${name}`,
-);
+/** The inbox before what counts its items. */
+const tables = [
+  'retry_queue',
+  ...['lines', 'inbox', 'group_deltas', 'groups', 'members', 'attempts', 'outbox', 'state', 'audit'].map(
+    (name) => `redrive_${name}`,
+  ),
+];
 
 describePostgres(({ freshDatabase }) => {
   let database: Database;
@@ -58,6 +62,7 @@ describePostgres(({ freshDatabase }) => {
 
   const model = { ...setup, model: (clock: Clock) => memory({ clock }), runs: 3, steps: 80 };
   const audit: AuditSetup = {
+    pruning: true,
     async open() {
       const { store, close } = await setup.open();
       return {

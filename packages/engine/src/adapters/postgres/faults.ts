@@ -22,6 +22,11 @@ export function isDataFault(error: unknown): boolean {
   return code !== undefined && (/^(22|23)/.test(code) || code === '54000');
 }
 
+/** Something else is there already that must be there once. */
+export function isUniqueFault(error: unknown): boolean {
+  return sqlState(error) === '23505';
+}
+
 /** The connection is not worth keeping: it is gone, answers too late, or leads to a server that may not write. */
 export function isConnectionFault(error: unknown): boolean {
   const code = sqlState(error);

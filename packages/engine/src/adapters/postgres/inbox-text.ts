@@ -15,24 +15,27 @@ export function writeRecords(names: Names, from: string): string {
     FROM ${from} WHERE record_attempt IS NOT NULL`;
 }
 
-/** An open item for every task that failed, in the order of `place`. Should one have an item, it is one more occurrence. */
+/**
+ * An open item for every task that failed, in the order of `place`. Should one have an item, it is one more occurrence,
+ * in the group where it is.
+ */
 export function openItems(names: Names, from: string, place: string): string {
   return `INSERT INTO ${names.inbox} AS item (task_id, message_id, kind, address, lane, reason, fingerprint, attempt,
-      max_attempts, generation, failure, first_seen, last_seen)
+      max_attempts, generation, failure, job, ordering_key, first_seen, last_seen)
     SELECT id, message_id, kind, address, lane, reason, fingerprint, attempt,
-      max_retries + 1, generation, item_failure, ${NOW}, ${NOW}
+      max_retries + 1, generation, item_failure, job, ordering_key, ${NOW}, ${NOW}
     FROM ${from} WHERE reason IS NOT NULL ORDER BY ${place}
     ON CONFLICT (task_id) WHERE state = 'open' AND task_id IS NOT NULL
-    DO UPDATE SET reason = excluded.reason, fingerprint = excluded.fingerprint, ${onceMore}`;
+    DO UPDATE SET reason = excluded.reason, ${onceMore}`;
 }
 
 /** What an item takes from being met again. */
 export const onceMore = `failure = excluded.failure, occurrences = item.occurrences + 1, last_seen = excluded.last_seen`;
 
-/** An outbox message for each that has one, in the order of `place`. */
-export function sendAll(names: Names, from: string, place: string): string {
-  return `INSERT INTO ${names.outbox} (kind, address, payload, headers, visible_at)
-    SELECT outbox_kind, outbox_address, outbox_payload, outbox_headers, ${NOW}
+/** An outbox message for each that has one, in the order of `place`. `taskId`: whose it is, so that it can be erased. */
+export function sendAll(names: Names, from: string, place: string, taskId = 'id'): string {
+  return `INSERT INTO ${names.outbox} (kind, address, payload, headers, task_id, visible_at)
+    SELECT outbox_kind, outbox_address, outbox_payload, outbox_headers, ${taskId}, ${NOW}
     FROM ${from} WHERE outbox_kind IS NOT NULL ORDER BY ${place}`;
 }
 

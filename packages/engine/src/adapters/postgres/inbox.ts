@@ -1,13 +1,14 @@
 import type { Failure } from 'redrive';
-import type { InboxItem, ItemQuery, RawItem } from '../../ports/inbox.ts';
+import type { InboxItem, ItemFilter, ItemPage, ItemQuery, RawItem } from '../../ports/inbox.ts';
 import type { NewOutboxMessage } from '../../ports/schedule.ts';
-import type { AttemptRecord, Reason } from '../../task.ts';
+import type { AttemptRecord } from '../../task.ts';
 import { Params, rowsOf } from './batch.ts';
-import { isUuid } from './columns.ts';
 import type { Database } from './database.ts';
 import { onceMore, outboxColumns, sendAll } from './inbox-text.ts';
+import { countText, isPossible, nextOf, pageText } from './item-query.ts';
+import { failureJson, itemOf, selectItems } from './item-rows.ts';
 import type { Names } from './names.ts';
-import { bytesOf, contextOf, destinationOf, numberOf, parsed, type Row, timeOf } from './rows.ts';
+import { numberOf, parsed, timeOf } from './rows.ts';
 import { msOf, NOW } from './times.ts';
 import { countOf } from './bounds.ts';
 
@@ -20,11 +21,7 @@ export class InboxTable {
   constructor(database: Database, names: Names) {
     this.#database = database;
     this.#names = names;
-    this.#select = `SELECT item.id, item.task_id, item.message_id, item.kind, item.address, item.lane, item.state,
-        item.reason, item.fingerprint, item.attempt, item.max_attempts, item.generation, item.occurrences,
-        ${msOf('item.first_seen')}, ${msOf('item.last_seen')}, item.failure,
-        coalesce(task.context, item.context), coalesce(task.original_payload, item.payload)
-      FROM ${names.inbox} AS item LEFT JOIN ${names.queue} AS task ON task.id = item.task_id`;
+    this.#select = selectItems(names);
   }
 
   /** Sorted and each once, as two batches might meet; what comes twice in one batch counts twice. */
@@ -47,7 +44,7 @@ export class InboxTable {
             {
               name: 'failure',
               type: 'json',
-              values: part.map(({ failure }) => JSON.stringify(failure)),
+              values: part.map(({ failure }) => failureJson(failure)),
             },
             {
               name: 'context',
@@ -60,7 +57,7 @@ export class InboxTable {
           params,
         );
         await session.query(
-          `WITH u AS MATERIALIZED (${source}), sent AS (${sendAll(this.#names, 'u', 'n')})
+          `WITH u AS MATERIALIZED (${source}), sent AS (${sendAll(this.#names, 'u', 'n', 'NULL::bigint')})
            INSERT INTO ${this.#names.inbox} AS item (message_id, kind, address, lane, reason, fingerprint, attempt,
              max_attempts, generation, failure, context, payload, first_seen, last_seen)
            SELECT message_id, 'source', source, 'source:' || source, reason, fingerprint, 0, 0, 0, failure, context,
@@ -79,20 +76,37 @@ export class InboxTable {
     return row && itemOf(row);
   }
 
-  async items({ messageId, before, limit, ...equal }: ItemQuery): Promise<InboxItem[]> {
-    if (messageId !== undefined && !isUuid(messageId)) return [];
+  async items({ before, limit, ...filter }: ItemQuery): Promise<ItemPage> {
+    if (!isPossible(filter)) return { items: [] };
     const params = new Params();
-    const filters = (['state', 'reason', 'lane', 'fingerprint'] as const).flatMap((name) =>
-      equal[name] === undefined ? [] : [`item.${name} = ${params.add(equal[name])}`],
+    const page = pageText(
+      this.#names,
+      filter,
+      { ...(before === undefined ? {} : { before }), limit },
+      params,
     );
-    if (messageId !== undefined) filters.push(`item.message_id = ${params.add(messageId)}::uuid`);
-    if (before !== undefined) filters.push(`item.id < ${params.add(before)}::bigint`);
-    const where = filters.length > 0 ? `WHERE ${filters.join(' AND ')}` : '';
     const rows = await this.#database.queryAgain(
-      `${this.#select} ${where} ORDER BY item.id DESC LIMIT ${params.add(countOf(limit))}::int4`,
+      `WITH ${page}
+       SELECT item.*, (SELECT count(*) FROM found), (SELECT count(*) FROM scanned), (SELECT min(id) FROM scanned)
+       FROM (SELECT) AS once LEFT JOIN (
+         SELECT item.* FROM (SELECT id FROM found ORDER BY id DESC LIMIT ${params.add(countOf(limit))}::int4) AS page
+         CROSS JOIN LATERAL (${this.#select} WHERE item.id = page.id OFFSET 0) AS item
+       ) AS item ON true ORDER BY item.id DESC`,
       params.values,
     );
-    return rows.map(itemOf);
+    const items = rows.flatMap((row) => (row[0] === null ? [] : [itemOf(row)]));
+    const [found, scanned, lowest] = rows[0]!.slice(-3).map(numberOf);
+    const seen = { found: found!, scanned: scanned!, lowest: lowest! };
+    const next = nextOf(filter, limit, seen, items.at(-1)?.id);
+    return { items, ...(next === undefined ? {} : { next }) };
+  }
+
+  async count(filter: ItemFilter): Promise<number> {
+    if (!isPossible(filter)) return 0;
+    const params = new Params();
+    const text = countText(this.#names, filter, params);
+    const [row] = await this.#database.queryAgain(text, params.values);
+    return numberOf(row![0]);
   }
 
   async attempts(
@@ -125,29 +139,4 @@ function partsOf<T extends { messageId: string }>(items: readonly T[]): T[][] {
     rest = all.filter(({ messageId }, i) => messageId === all[i - 1]?.messageId);
   }
   return parts;
-}
-
-function itemOf(row: Row): InboxItem {
-  const [id, taskId, messageId, kind, address, lane, state, reason, fingerprint] = row;
-  const [attempt, maxAttempts, generation, occurrences, firstSeen, lastSeen] = row.slice(9);
-  const [failure, context, payload] = row.slice(15);
-  return {
-    id: numberOf(id),
-    ...(taskId === null ? {} : { taskId: numberOf(taskId) }),
-    messageId: messageId as string,
-    destination: destinationOf(kind, address),
-    lane: lane as string,
-    state: state as InboxItem['state'],
-    reason: reason as Reason,
-    fingerprint: fingerprint as string,
-    attempt: numberOf(attempt),
-    maxAttempts: numberOf(maxAttempts),
-    generation: numberOf(generation),
-    occurrences: numberOf(occurrences),
-    firstSeenMs: timeOf(firstSeen),
-    lastSeenMs: timeOf(lastSeen),
-    failure: parsed(failure) as Failure,
-    ...(context === null ? {} : { context: contextOf(context) }),
-    payload: payload === null ? new Uint8Array() : bytesOf(payload),
-  };
 }

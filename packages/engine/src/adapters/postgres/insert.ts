@@ -1,15 +1,17 @@
 import { queueNameOf } from '../../address.ts';
 import { EngineError, isEngineError, type TaskFault } from '../../errors.ts';
+import { lineOf } from '../../line.ts';
 import type { NewTask } from '../../task.ts';
 import { type Column, Params, rowsOf } from './batch.ts';
 import { columnsOfNew, isUuid } from './columns.ts';
 import type { Database, Session } from './database.ts';
 import { isDataFault, isLockTimeout } from './faults.ts';
 import { recordColumns, writeRecords } from './inbox-text.ts';
+import { HeldLines, LineSet } from './lines.ts';
 import type { Names } from './names.ts';
 import { numberOf, timeOf } from './rows.ts';
 import { later, msOf, NOW, timeAt } from './times.ts';
-import type { Wake } from './wake.ts';
+import { Wake } from './wake.ts';
 import { boundedMs } from './bounds.ts';
 
 /** A task with its place in the batch that was given. */
@@ -46,7 +48,10 @@ export class Inserter {
   /** Also when it rejects some may be stored, which `wake` has seen then. */
   async insert(tasks: readonly NewTask[], wake: Wake): Promise<(number | undefined)[]> {
     const outcome = outcomeOf(tasks, wake);
-    await this.#insertParts(placedOf(tasks), outcome, this.#database.limits.lockTimeoutMs);
+    const { alone, ordered } = placedOf(tasks);
+    const { lockTimeoutMs } = this.#database.limits;
+    await this.#insertLines(ordered, outcome, lockTimeoutMs);
+    await this.#insertParts(alone, outcome, lockTimeoutMs);
     const { ids, faults, locked } = outcome;
     // First of all: it is not stored, and must be tried again.
     if (locked.length > 0) throw locked[0];
@@ -59,13 +64,28 @@ export class Inserter {
   }
 
   /** In a transaction of the caller, which a fault would end anyway. */
+  async insertFor(
+    session: Session,
+    tasks: readonly NewTask[],
+    wake: Wake,
+  ): Promise<(number | undefined)[]> {
+    const held = new HeldLines(this.#names, session);
+    await held.lock(linesOf(tasks));
+    const ids = await this.insertIn(session, tasks, wake);
+    await held.advance(wake);
+    return ids;
+  }
+
+  /** In a transaction that has locked the lines of what is ordered, and lets them go on afterwards. */
   async insertIn(
     session: Session,
     tasks: readonly NewTask[],
     wake: Wake,
   ): Promise<(number | undefined)[]> {
     const outcome = outcomeOf(tasks, wake);
-    await this.#insertOnce(session, placedOf(tasks), outcome, '');
+    const { alone, ordered } = placedOf(tasks);
+    await this.#insertOnce(session, ordered, outcome, '');
+    await this.#insertOnce(session, alone, outcome, '');
     return outcome.ids;
   }
 
@@ -76,15 +96,11 @@ export class Inserter {
     lockTimeoutMs: number,
   ): Promise<void> {
     try {
-      // For this statement alone, without a setting of the session: it is worked out before the first row is stored.
-      const patience = `WHERE (SELECT set_config('lock_timeout', '${lockTimeoutMs}', true)) IS NOT NULL`;
-      await this.#insertOnce(this.#database, placed, outcome, patience);
+      await this.#insertOnce(this.#database, placed, outcome, patienceOf(lockTimeoutMs));
     } catch (error) {
-      const isLocked = isEngineError(error) && isLockTimeout(error.cause);
-      const isBadTask = isDataFault(error) || (isEngineError(error) && error.code === 'INVALID_ID');
-      if (!isLocked && !isBadTask) throw error;
+      const kind = kindOf(error);
       const [first] = placed;
-      if (placed.length === 1 && isLocked) outcome.locked.push(error);
+      if (placed.length === 1 && kind === 'locked') outcome.locked.push(error);
       else if (placed.length === 1) outcome.faults.push(faultOf(first!, error));
       else {
         const middle = placed.length >> 1;
@@ -93,6 +109,51 @@ export class Inserter {
         await this.#insertParts(placed.slice(middle), outcome, partTimeoutMs);
       }
     }
+  }
+
+  /**
+   * The same for what is ordered. Divided between lines, never within one: what waits for somebody must not be overtaken
+   * by what was given after it. Only a task that will never be taken leaves its place to the next.
+   */
+  async #insertLines(
+    placed: readonly Placed[],
+    outcome: Outcome,
+    lockTimeoutMs: number,
+  ): Promise<void> {
+    if (placed.length === 0) return;
+    try {
+      const wake = await this.#insertOrdered(placed, outcome, patienceOf(lockTimeoutMs));
+      for (const lane of wake.hint?.lanes ?? []) outcome.wake.add(lane, wake.hint?.inMs ?? 0);
+    } catch (error) {
+      const kind = kindOf(error);
+      const middle = middleOf(placed);
+      if (placed.length === 1 && kind === 'fault') outcome.faults.push(faultOf(placed[0]!, error));
+      else if (middle === undefined && kind === 'locked') outcome.locked.push(error);
+      else {
+        const at = middle ?? placed.length >> 1;
+        const partTimeoutMs = Math.min(lockTimeoutMs, PART_LOCK_TIMEOUT_MS);
+        await this.#insertLines(placed.slice(0, at), outcome, partTimeoutMs);
+        await this.#insertLines(placed.slice(at), outcome, partTimeoutMs);
+      }
+    }
+  }
+
+  /** The ids are drawn after the lines are locked: in each line they are in the order of commits. */
+  #insertOrdered(
+    placed: readonly Placed[],
+    { ids, ...outcome }: Outcome,
+    patience: string,
+  ): Promise<Wake> {
+    const inOrder = placed.toSorted((a, b) => a.index - b.index);
+    return this.#database.transaction(async (session) => {
+      const wake = new Wake();
+      const held = new HeldLines(this.#names, session);
+      await held.lock(linesOf(placed.map(({ task }) => task)), patience);
+      for (const { index } of placed) ids[index] = undefined;
+      await this.#insertOnce(session, inOrder, { ...outcome, ids, wake }, patience);
+      await held.advance(wake);
+      return wake;
+    });
   }
 
   async #insertOnce(
@@ -201,19 +262,63 @@ function dueOf(tasks: readonly NewTask[]): { columns: Column[]; sql: string } {
   };
 }
 
+/** For this statement alone, without a setting of the session: it is worked out before the first row is stored. */
+function patienceOf(lockTimeoutMs: number): string {
+  return `WHERE (SELECT set_config('lock_timeout', '${lockTimeoutMs}', true)) IS NOT NULL`;
+}
+
+/** Whether somebody has it locked, or it will never be taken; anything else is thrown on. */
+function kindOf(error: unknown): 'locked' | 'fault' {
+  if (isEngineError(error) && isLockTimeout(error.cause)) return 'locked';
+  if (isDataFault(error) || (isEngineError(error) && error.code === 'INVALID_ID')) return 'fault';
+  throw error;
+}
+
+function linesOf(tasks: readonly NewTask[]): LineSet {
+  return new LineSet(tasks.map(lineOf));
+}
+
+/** Where the second half of the lines begins; undefined: there is only one line. */
+function middleOf(placed: readonly Placed[]): number | undefined {
+  const starts = placed.flatMap(({ task }, i) => {
+    const before = placed[i - 1]?.task;
+    const isSame = before?.lane === task.lane && before.orderingKey === task.orderingKey;
+    return i === 0 || isSame ? [] : [i];
+  });
+  return starts[starts.length >> 1];
+}
+
 /**
- * Sorted by identity, each once: batches that overlap then wait for each other in one order, and never for each
- * other at once.
+ * Each once. What has no ordering key is sorted by identity: batches that overlap then wait for each other in one order,
+ * and never for each other at once. What has one is sorted by line, and within it stays as it was given.
  */
-function placedOf(tasks: readonly NewTask[]): Placed[] {
+function placedOf(tasks: readonly NewTask[]): { alone: Placed[]; ordered: Placed[] } {
   const placed = tasks.map((task, index) => {
     const { messageId, destination } = task;
     const key = keyOf(messageId, queueNameOf(destination.address), destination.kind);
     return { task, index, key };
   });
-  if (!isSorted(placed))
-    placed.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.index - b.index));
-  return placed.filter(({ key }, i) => key !== placed[i - 1]?.key);
+  if (!isSorted(placed)) placed.sort((a, b) => compare(a.key, b.key) || a.index - b.index);
+  const once = placed.filter(({ key }, i) => key !== placed[i - 1]?.key);
+  if (!tasks.some(({ orderingKey }) => orderingKey !== undefined)) {
+    return { alone: once, ordered: [] };
+  }
+  return {
+    alone: once.filter(({ task }) => task.orderingKey === undefined),
+    ordered: once.filter(({ task }) => task.orderingKey !== undefined).sort(byLine),
+  };
+}
+
+function byLine(a: Placed, b: Placed): number {
+  return (
+    compare(a.task.lane, b.task.lane) ||
+    compare(a.task.orderingKey ?? '', b.task.orderingKey ?? '') ||
+    a.index - b.index
+  );
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function isSorted(placed: readonly Placed[]): boolean {

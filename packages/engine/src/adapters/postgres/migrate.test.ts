@@ -139,7 +139,7 @@ describePostgres(({ freshDatabase }) => {
     // Times without a zone are UTC, whatever the session that adopts thinks.
     expect(rows[0]!.dueAtMs).toBe(Date.UTC(2020, 0, 1, 12, 0, 0, 500));
     expect(rows[2]!.finishedAtMs).toBeDefined();
-    expect(await store.items({ limit: 10 })).toMatchObject([
+    expect((await store.items({ limit: 10 })).items).toMatchObject([
       {
         taskId: rows[2]!.id,
         reason: 'EXHAUSTED',
@@ -192,7 +192,7 @@ describePostgres(({ freshDatabase }) => {
       UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'retry_queue_finished'::regclass`);
     const store = await open();
     expect((await claimDue(store, 'queue:orders')).tasks).toHaveLength(1);
-    expect(await value('SELECT version FROM redrive_schema')).toBe(1);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(2);
     expect(
       await value(
         `SELECT bool_and(indisvalid) FROM pg_index WHERE indrelid = 'retry_queue'::regclass`,
@@ -222,13 +222,13 @@ describePostgres(({ freshDatabase }) => {
     await admin.query('UPDATE redrive_schema SET version = 7, oldest = 5');
     await expect(open()).rejects.toMatchObject({
       code: 'SCHEMA_TOO_NEW',
-      message: expect.stringMatching(/schema 7.* 5 or later; this one knows 1/),
+      message: expect.stringMatching(/schema 7.* 5 or later; this one knows 2/),
     });
   });
 
   test('uses newer tables that say it may', async () => {
     await open();
-    await admin.query('UPDATE redrive_schema SET version = 7, oldest = 1');
+    await admin.query('UPDATE redrive_schema SET version = 7, oldest = 2');
     await put(await open());
     expect(await value('SELECT version FROM redrive_schema')).toBe(7);
   });

@@ -23,6 +23,7 @@ import {
   queueIndexes,
   schemaVersion,
 } from './schema.ts';
+import { dropOldIndexes, inboxIndexes, upgrade, upgradedQueueIndexes } from './upgrade.ts';
 
 export interface MigrationParts {
   database: Database;
@@ -58,7 +59,8 @@ export async function migrate(parts: MigrationParts): Promise<void> {
     if (await isCurrent(parts)) return;
     const worker = await connections.dedicated();
     try {
-      await run(new Migration(worker, parts), names);
+      const { version } = await versionIn(parts.database, names);
+      await run(new Migration(worker, parts), names, version);
     } finally {
       await worker.end();
     }
@@ -77,29 +79,47 @@ export function missing(names: Names, cause?: unknown): EngineError {
   );
 }
 
-/** The one step there is so far: from nothing, or from the document's table. A later one checks `found.version` first. */
-async function run(migration: Migration, names: Names): Promise<void> {
+/** From nothing, from the document's table, or from an older schema. Every one of them goes through all schemas. */
+async function run(migration: Migration, names: Names, version: number): Promise<void> {
   const table = await examine(migration, names);
   if (table === 'none') {
-    const indexes = queueIndexes.map((index) => indexText(names, index, '')).join('; ');
+    const indexes = indexesOf(names).map(([on, index]) => indexText(on, index, ''));
     return migration.inTransaction(
       `${await createSchema(migration, names)} ${setVersion(names, schemaVersion)} ${createQueue(names)}
-       ${createTables(names)} ${createTrigger(names)} ${indexes}`,
+       ${createTables(names)} ${createTrigger(names)} ${upgrade(names)} ${indexes.join('; ')};
+       ${dropOldIndexes(names)}`,
     );
   }
   if (table === 'document') {
     await migration.inTransaction(
-      `${setVersion(names, 0)} ${adopt(names)} ${createTables(names)} ${createTrigger(names)}`,
+      `${setVersion(names, 0)} ${adopt(names)} ${createTables(names)} ${createTrigger(names)} ${upgrade(names)}`,
     );
+  } else if (!(await migration.has(names.lines))) {
+    await migration.inTransaction(upgrade(names));
   }
-  await fillAll(migration, names);
-  // Each by itself: the check is made without keeping writers out, the rest takes no time.
-  await migration.inTransaction(demandFilled(names));
-  await migration.inTransaction(checkFilled(names));
-  for (const index of queueIndexes) await migration.build(names, index);
+  if (version === 0) {
+    await fillAll(migration, names);
+    // Each by itself: the check is made without keeping writers out, the rest takes no time.
+    await migration.inTransaction(demandFilled(names));
+    await migration.inTransaction(checkFilled(names));
+  }
+  for (const [on, index] of indexesOf(names)) await migration.build(names, on, index);
+  const kept =
+    version === 0 ? `${keepFilled(names)} ${await dropOldIdentity(migration, names)}` : '';
   await migration.inTransaction(
-    `${keepFilled(names)} ${await dropOldIdentity(migration, names)} ${setVersion(names, schemaVersion)}`,
+    `${kept} ${dropOldIndexes(names)} ${setVersion(names, schemaVersion)}`,
   );
+}
+
+/** Every index that is built without holding up those who write, with its table. */
+function indexesOf(names: Names): [table: string, index: Index][] {
+  return [
+    ...[...queueIndexes, ...upgradedQueueIndexes].map((index): [string, Index] => [
+      names.queue,
+      index,
+    ]),
+    ...inboxIndexes.map((index): [string, Index] => [names.inbox, index]),
+  ];
 }
 
 /** Only where it is missing: even IF NOT EXISTS needs the right to create one. */
@@ -150,7 +170,7 @@ class Migration implements Session {
   }
 
   /** Without holding up those who write. What an interrupted build left behind is of no use. */
-  async build(names: Names, index: Index): Promise<void> {
+  async build(names: Names, table: string, index: Index): Promise<void> {
     const name = `${quoteName(names.schema)}.${index.name}`;
     const [row] = await this.query(
       `SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)`,
@@ -158,12 +178,17 @@ class Migration implements Session {
     );
     if (row?.[0] === true) return;
     if (row) await this.query(`DROP INDEX CONCURRENTLY ${name}`);
-    await this.query(indexText(names, index, 'CONCURRENTLY'));
+    await this.query(indexText(table, index, 'CONCURRENTLY'));
+  }
+
+  async has(table: string): Promise<boolean> {
+    const [row] = await this.query('SELECT to_regclass($1) IS NOT NULL', [table]);
+    return row?.[0] === true;
   }
 }
 
-function indexText(names: Names, { name, unique, on }: Index, how: string): string {
-  return `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${how} ${name} ON ${names.queue} ${on}`;
+function indexText(table: string, { name, unique, on }: Index, how: string): string {
+  return `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${how} ${name} ON ${table} ${on}`;
 }
 
 /**

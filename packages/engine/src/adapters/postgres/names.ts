@@ -10,6 +10,13 @@ export interface Names {
   attempts: string;
   outbox: string;
   state: string;
+  /** The lock of each line of tasks that share an ordering key. */
+  lines: string;
+  groups: string;
+  /** What groups have to be counted up or down by. */
+  deltas: string;
+  /** The items of each bulk job. */
+  members: string;
   audit: string;
   version: string;
 }
@@ -29,6 +36,10 @@ export function namesIn(schema: string): Names {
     attempts: table('redrive_attempts'),
     outbox: table('redrive_outbox'),
     state: table('redrive_state'),
+    lines: table('redrive_lines'),
+    groups: table('redrive_groups'),
+    deltas: table('redrive_group_deltas'),
+    members: table('redrive_members'),
     audit: table('redrive_audit'),
     version: table('redrive_schema'),
   };

@@ -259,7 +259,7 @@ describePostgres(({ freshDatabase }) => {
     proxy.loseNextAnswer();
     await lose(store.settle([settlements.failed(claimed!)]));
     expect(await store.settle([settlements.failed(claimed!)])).toEqual(['lost']);
-    expect(await store.items({ limit: 10 })).toHaveLength(1);
+    expect((await store.items({ limit: 10 })).items).toHaveLength(1);
     expect(await store.attempts(claimed!.id)).toHaveLength(1);
     expect(await store.takeOutbox(10, 1000)).toHaveLength(1);
   });

@@ -1,5 +1,6 @@
 import type { PruneRequest } from '../../ports/schedule.ts';
 import type { Database } from './database.ts';
+import type { GroupTable } from './groups.ts';
 import type { Names } from './names.ts';
 import { numberOf } from './rows.ts';
 import { NOW } from './times.ts';
@@ -9,8 +10,8 @@ import { agoMs, countOf } from './bounds.ts';
 const statuses = ['done', 'retried', 'cancelled'] as const;
 
 /**
- * Deletes what is over, with its attempts and its closed items. Rows that somebody looks at under a lock are left for
- * the next time.
+ * Deletes what is over, with its attempts. Its items keep what was in it. Rows that somebody looks at under a lock are
+ * left for the next time.
  */
 export async function prune(
   database: Database,
@@ -27,10 +28,37 @@ export async function prune(
        ) AS q LIMIT $1::int4
      ),
      attempt AS (DELETE FROM ${names.attempts} WHERE task_id = ANY (ARRAY(SELECT id FROM old))),
-     item AS (DELETE FROM ${names.inbox} WHERE task_id = ANY (ARRAY(SELECT id FROM old)) AND state <> 'open'),
+     item AS MATERIALIZED (
+       SELECT item.id, item.task_id FROM ${names.inbox} AS item
+       WHERE item.task_id = ANY (ARRAY(SELECT id FROM old)) AND item.payload IS NULL ORDER BY item.id FOR UPDATE
+     ),
+     filled AS (
+       UPDATE ${names.inbox} AS item SET payload = q.original_payload, context = q.context
+       FROM ${names.queue} AS q WHERE item.id = ANY (ARRAY(SELECT id FROM item)) AND q.id = item.task_id
+     ),
      task AS (DELETE FROM ${names.queue} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING id)
      SELECT count(*) FROM task`,
     [countOf(limit), ...statuses.map((status) => agoMs(olderThanMs[status]))],
   );
   return numberOf(row![0]);
+}
+
+/** Deletes items that were closed so long ago, the oldest first, and groups that nothing is left of. */
+export async function pruneItems(
+  database: Database,
+  names: Names,
+  groups: GroupTable,
+  { closedForMs, limit }: { closedForMs: number; limit: number },
+): Promise<number> {
+  const rows = await database.queryAgain(
+    `WITH old AS MATERIALIZED (
+       SELECT id FROM ${names.inbox} WHERE closed_at <= ${NOW} - $2::float8 * INTERVAL '1 millisecond'
+       ORDER BY closed_at LIMIT $1::int4 FOR UPDATE SKIP LOCKED
+     )
+     DELETE FROM ${names.inbox} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING fingerprint`,
+    [countOf(limit), agoMs(closedForMs)],
+  );
+  await groups.fold();
+  await groups.prune([...new Set(rows.map(([fingerprint]) => fingerprint as string))]);
+  return rows.length;
 }

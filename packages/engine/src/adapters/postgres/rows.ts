@@ -9,7 +9,10 @@ import { msOf } from './times.ts';
  */
 export type Row = readonly unknown[];
 
-/** What a claim needs of a task, of the table as `q`: the rest it knows, since it has just written it. */
+/**
+ * What a claim needs of a task, of the table as `q`: the rest it knows, since it has just written it. What most tasks
+ * have is sent as NULL: every text costs here and there, a NULL hardly anything.
+ */
 export const claimedColumns = columnsOf({
   id: 'q.id',
   message_id: 'message_id',
@@ -18,24 +21,28 @@ export const claimedColumns = columnsOf({
   lane: 'lane',
   payload: 'original_payload',
   context: 'context',
-  attempt: 'attempt',
+  attempt: 'nullif(attempt, 0)',
   max_retries: 'max_retries',
-  uncounted: 'uncounted',
-  delay_ms: 'delay_ms',
+  uncounted: 'nullif(uncounted, 0)',
+  delay_ms: 'nullif(delay_ms, 0)',
   policy: 'policy',
-  generation: 'generation',
+  generation: 'nullif(generation, 0)',
   due: msOf('next_retry_at'),
-  created: msOf('coalesce(created_at, next_retry_at)'),
+  created: msOf('nullif(created_at, next_retry_at)'),
   expires: msOf('expires_at'),
   first: msOf('first_at'),
-  claims: 'claims',
+  claims: 'nullif(claims, 1)',
   arrival: 'arrival',
   verdict: 'verdict',
-  cancelling: 'cancelling',
-  blocked: 'blocked',
+  cancelling: 'nullif(cancelling, false)',
+  blocked: 'nullif(blocked, false)',
   ordering_key: 'ordering_key',
   error: 'error_reason',
   failure: 'failure',
+  on_dead: 'on_dead',
+  job: 'job',
+  trial: 'nullif(trial, false)',
+  edited: 'edited',
 });
 
 /** What every other reader of tasks selects. */
@@ -65,9 +72,9 @@ export function claimedTask(row: Row, lease: number, visibleAtMs: number): Task 
     generation: numberOf(row[12]),
     dueAtMs: timeOf(row[13]),
     visibleAtMs,
-    createdAtMs: timeOf(row[14]),
+    createdAtMs: timeOf(row[14] ?? row[13]),
     lease,
-    claims: numberOf(row[17]),
+    claims: numberOf(row[17] ?? 1),
     arrived: false,
     cancelling: isTrue(row[20]),
     blocked: isTrue(row[21]),
@@ -81,19 +88,23 @@ export function claimedTask(row: Row, lease: number, visibleAtMs: number): Task 
   if (row[22] !== null) task.orderingKey = row[22] as string;
   if (row[24] !== null) task.failure = failureOf(row[24], row[23] as string | null);
   else if (row[23] !== null) task.failure = { class: 'transient', message: row[23] as string };
+  if (row[25] !== null) task.onDead = 'release';
+  if (row[26] !== null) task.job = numberOf(row[26]);
+  if (row[27] !== null) task.trial = true;
+  if (row[28] !== null) task.edited = numberOf(row[28]);
   return task;
 }
 
 export function taskOf(row: Row): Task {
-  const { lease: _, ...task } = claimedTask(row, 0, timeOf(row[26]));
-  const isLeased = row[28] !== null;
+  const { lease: _, ...task } = claimedTask(row, 0, timeOf(row[30]));
+  const isLeased = row[32] !== null;
   return {
     ...task,
-    status: row[25] as TaskStatus,
-    ...(row[27] === null ? {} : { finishedAtMs: timeOf(row[27]) }),
-    ...(isLeased ? { lease: numberOf(row[28]) } : {}),
+    status: row[29] as TaskStatus,
+    ...(row[31] === null ? {} : { finishedAtMs: timeOf(row[31]) }),
+    ...(isLeased ? { lease: numberOf(row[32]) } : {}),
     // A settle leaves the mark, to see what it met; without a lease it says nothing.
-    arrived: isLeased && isTrue(row[29]),
+    arrived: isLeased && isTrue(row[33]),
   };
 }
 
@@ -130,6 +141,7 @@ export function parsed(json: unknown): unknown {
   return typeof json === 'string' ? (JSON.parse(json) as unknown) : json;
 }
 
+/** Of NULL: 0. */
 export function numberOf(value: unknown): number {
   return Number(value);
 }

@@ -8,3 +8,12 @@ export const claimed = `status = 'pending' AND claims > 0`;
 
 /** In delivery, and a failure arrived meanwhile. */
 export const arrived = `arrived AND lease IS NOT NULL`;
+
+/** Of an ordered task: holds its place, so that those behind it wait. What `holdsPlace` says of one. */
+export const holding = `ordering_key IS NOT NULL AND (status = 'pending' OR status = 'failed' AND on_dead IS NULL)`;
+
+/** Of an ordered task: has its turn. */
+export const active = `ordering_key IS NOT NULL AND status = 'pending' AND NOT blocked`;
+
+/** Replayed by a bulk job, and not done. */
+export const ofJob = `job IS NOT NULL AND status <> 'done'`;

@@ -1,6 +1,7 @@
 import type { Lease, Settlement } from '../../ports/schedule.ts';
 import { type Column, few, type Params, rowsOf } from './batch.ts';
 import { openItems, outboxColumns, recordColumns, sendAll, writeRecords } from './inbox-text.ts';
+import { failureJson } from './item-rows.ts';
 import type { Names } from './names.ts';
 import { failureColumns } from './rows.ts';
 import { later, msOf, NOW } from './times.ts';
@@ -12,7 +13,7 @@ import { boundedMs, countOf } from './bounds.ts';
  */
 export type OnLocked = 'wait' | 'pass over';
 
-const LOCK_TIMEOUT_MS = 50;
+export const LOCK_TIMEOUT_MS = 50;
 
 /**
  * A statement that does to a batch what `settle` of the moves does to one, its ids sorted and each there once. It answers
@@ -52,7 +53,10 @@ export function settleText(
       ? ['u.record_attempt, u.record_duration, u.record_failure, u.record_answer']
       : []),
     ...(failed.length > 0
-      ? ['q.message_id, q.kind, coalesce(q.address, q.original_queue) AS address, q.max_retries']
+      ? [
+          'q.message_id, q.kind, coalesce(q.address, q.original_queue) AS address, q.max_retries',
+          'q.job, q.ordering_key',
+        ]
       : []),
     ...(failed.length > 0 ? ['u.place, u.reason, u.fingerprint, u.item_failure'] : []),
     ...(hasOutbox ? ['u.outbox_kind, u.outbox_address, u.outbox_payload, u.outbox_headers'] : []),
@@ -188,7 +192,7 @@ function itemColumns(batch: readonly Settlement[], places: readonly number[]): C
     {
       name: 'item_failure',
       type: 'json',
-      values: failed.map((by) => by && JSON.stringify(by.item.failure)),
+      values: failed.map((by) => by && failureJson(by.item.failure)),
     },
     ...outboxColumns(failed.map((by) => by?.outbox)),
   ];

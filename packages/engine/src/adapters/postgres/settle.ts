@@ -6,58 +6,59 @@ import type { Database } from './database.ts';
 import { isLockTimeout } from './faults.ts';
 import type { Names } from './names.ts';
 import { isTrue, numberOf, type Row } from './rows.ts';
-import { type OnLocked, renewText, settleText } from './settle-text.ts';
+import { OrderedSettler, type Placed, type Read, settlePart } from './settle-lines.ts';
+import { renewText } from './settle-text.ts';
+import { Wake } from './wake.ts';
 
 /** Ends and prolongs leases, a batch in one statement. */
 export class Settler {
   readonly #database: Database;
   readonly #names: Names;
+  readonly #ordered: OrderedSettler;
 
   constructor(database: Database, names: Names) {
     this.#database = database;
     this.#names = names;
+    this.#ordered = new OrderedSettler(database, names);
   }
 
   /** Not sent again when its answer is lost: it would take what it had settled itself for lost. */
   async settle(settlements: readonly Settlement[]): Promise<{ results: Settled[]; hint?: Hint }> {
     const results = settlements.map((): Settled => 'lost');
-    let hint: Hint | undefined;
-    for (const part of partsOf(settlements)) {
-      const [numbers, lanes, waitMs] = await this.#settlePart(part);
+    const wake = new Wake();
+    const read: Read = (batch, row) => {
+      const [numbers, lanes, waitMs] = row;
       for (const n of JSON.parse((numbers as string | null) ?? '[]') as number[]) {
-        results[part[Math.abs(n) - 1]!.index] = n > 0 ? 'settled' : 'rearmed';
+        results[batch[Math.abs(n) - 1]!.index] = n > 0 ? 'settled' : 'rearmed';
       }
-      if (lanes != null) {
-        hint = {
-          lanes: JSON.parse(lanes as string) as string[],
-          inMs: Math.max(0, numberOf(waitMs)),
-        };
+      for (const lane of JSON.parse((lanes as string | null) ?? '[]') as string[]) {
+        wake.add(lane, numberOf(waitMs));
       }
+    };
+    const placed = placedOf(settlements);
+    const isOrdered = placed.some(({ one }) => one.line);
+    const alone = isOrdered ? placed.filter(({ one }) => !one.line) : placed;
+    for (const part of partsOf(alone)) read(part, await this.#settlePart(part));
+    if (isOrdered) {
+      const ordered = placed.filter(({ one }) => one.line);
+      for (const part of partsOf(ordered)) await this.#ordered.settle(part, read, wake);
     }
     await this.#markBusy(settlements, results);
-    return { results, ...(hint ? { hint } : {}) };
+    return { results, ...(wake.hint ? { hint: wake.hint } : {}) };
   }
 
   async #settlePart(part: readonly Placed<Settlement>[]): Promise<Row> {
-    const batch = part.map(({ one }) => one);
-    const places = part.map(({ index }) => index);
-    const settle = async (locked: OnLocked) => {
-      const params = new Params();
-      const text = settleText(this.#names, batch, places, locked, params);
-      const [row] = await this.#database.query(text, params.values);
-      return row!;
-    };
     try {
-      return await settle('wait');
+      return await settlePart(this.#database, this.#names, part, 'wait');
     } catch (error) {
       if (!isEngineError(error) || !isLockTimeout(error.cause)) throw error;
-      return settle('pass over');
+      return settlePart(this.#database, this.#names, part, 'pass over');
     }
   }
 
   async renew(leases: readonly Lease[], leaseMs: number): Promise<Renewed[]> {
     const results = leases.map((): Renewed => 'lost');
-    for (const part of partsOf(leases)) {
+    for (const part of partsOf(placedOf(leases))) {
       const params = new Params();
       const rows = await this.#database.queryAgain(
         renewText(
@@ -97,19 +98,17 @@ export class Settler {
   }
 }
 
-interface Placed<T> {
-  one: T;
-  index: number;
+function placedOf<T extends Lease>(leases: readonly T[]): Placed<T>[] {
+  return leases.map((one, index) => ({ one, index }));
 }
 
 /**
  * Sorted by id, so that rows are locked in one order everywhere. No id twice in one part: a second settlement of a
  * task has to see what the first one did.
  */
-function partsOf<T extends Lease>(leases: readonly T[]): Placed<T>[][] {
+function partsOf<T extends Lease>(placed: readonly Placed<T>[]): Placed<T>[][] {
   const parts: Placed<T>[][] = [];
-  let rest = leases.map((one, index) => ({ one, index }));
-  rest.sort((a, b) => a.one.id - b.one.id || a.index - b.index);
+  let rest = placed.toSorted((a, b) => a.one.id - b.one.id || a.index - b.index);
   while (rest.length > 0) {
     const all = rest;
     parts.push(all.filter(({ one }, i) => one.id !== all[i - 1]?.one.id));

@@ -1,6 +1,21 @@
 import { sessionOf, type Database } from './database.ts';
 import type { Change } from '../../moves.ts';
-import type { InboxItem, ItemQuery, RawItem } from '../../ports/inbox.ts';
+import type {
+  ActResult,
+  Frozen,
+  Group,
+  GroupQuery,
+  InboxItem,
+  ItemAction,
+  ItemFilter,
+  ItemPage,
+  ItemQuery,
+  JobHold,
+  JobTally,
+  Member,
+  MemberQuery,
+  RawItem,
+} from '../../ports/inbox.ts';
 import type {
   Claim,
   ClaimRequest,
@@ -20,17 +35,22 @@ import type {
 } from '../../ports/schedule.ts';
 import type { Store } from '../../ports/store.ts';
 import type { AttemptRecord, NewTask, Task } from '../../task.ts';
+import { Actor } from './act.ts';
 import { AuditTable } from './audit.ts';
 import { Changer } from './change.ts';
 import { Claimer } from './claim.ts';
 import type { Connections } from './connections.ts';
+import { erase } from './erase.ts';
+import { GroupTable } from './groups.ts';
 import { InboxTable } from './inbox.ts';
 import { Inserter } from './insert.ts';
+import { JobTable } from './jobs.ts';
+import { LineKeeper, LineSet } from './lines.ts';
 import type { Listener } from './listen.ts';
 import type { Names } from './names.ts';
 import type { Notifier } from './notify.ts';
 import { OutboxTable } from './outbox.ts';
-import { prune } from './prune.ts';
+import { prune, pruneItems } from './prune.ts';
 import { Reader } from './read.ts';
 import { Settler } from './settle.ts';
 import { StateTable } from './state.ts';
@@ -54,7 +74,7 @@ export class PostgresStore implements Store {
     durable: true,
     listing: true,
     changing: true,
-    ordering: false,
+    ordering: true,
     transactions: true,
   };
   readonly audit: AuditTable;
@@ -67,6 +87,10 @@ export class PostgresStore implements Store {
   readonly #state: StateTable;
   readonly #outbox: OutboxTable;
   readonly #inbox: InboxTable;
+  readonly #groups: GroupTable;
+  readonly #actor: Actor;
+  readonly #jobs: JobTable;
+  readonly #keeper: LineKeeper;
   #opening: Promise<void> | undefined;
 
   constructor(parts: StoreParts) {
@@ -81,6 +105,10 @@ export class PostgresStore implements Store {
     this.#state = new StateTable(database, names);
     this.#outbox = new OutboxTable(database, names);
     this.#inbox = new InboxTable(database, names);
+    this.#groups = new GroupTable(database, names);
+    this.#actor = new Actor(database, names, this.#inserter);
+    this.#jobs = new JobTable(database, names);
+    this.#keeper = new LineKeeper(database, names);
   }
 
   open(): Promise<void> {
@@ -112,7 +140,7 @@ export class PostgresStore implements Store {
     const wake = new Wake();
     try {
       return await (session
-        ? this.#inserter.insertIn(session, tasks, wake)
+        ? this.#inserter.insertFor(session, tasks, wake)
         : this.#inserter.insert(tasks, wake));
     } finally {
       await this.#tell(wake.hint, session);
@@ -125,16 +153,17 @@ export class PostgresStore implements Store {
     tx?: unknown,
   ): Promise<T[]> {
     if (keys.length === 0) return [];
+    const lines = new LineSet();
     if (tx !== undefined) {
       const session = sessionOf(tx);
       const wake = new Wake();
-      const results = await this.#changer.change(session, keys, move, wake, 'caller');
+      const results = await this.#changer.change(session, keys, move, wake, 'caller', lines);
       await this.#tell(wake.hint, session);
       return results;
     }
     const { results, wake } = await this.#parts.database.transaction(async (session) => {
       const fresh = new Wake();
-      const moved = await this.#changer.change(session, keys, move, fresh, 'ours');
+      const moved = await this.#changer.change(session, keys, move, fresh, 'ours', lines);
       return { results: moved, wake: fresh };
     });
     await this.#tell(wake.hint);
@@ -146,8 +175,8 @@ export class PostgresStore implements Store {
   }
 
   async abandon(lease: number): Promise<void> {
-    const lanes = await this.#claimer.abandon(lease);
-    if (lanes.length > 0) this.#parts.notifier.tell({ lanes });
+    const hint = await this.#claimer.abandon(lease);
+    await this.#tell(hint);
   }
 
   async settle(settlements: readonly Settlement[]): Promise<Settled[]> {
@@ -183,8 +212,13 @@ export class PostgresStore implements Store {
     return isWritten;
   }
 
-  prune(request: PruneRequest): Promise<number> {
-    return prune(this.#parts.database, this.#parts.names, request);
+  async prune(request: PruneRequest): Promise<number> {
+    const pruned = await prune(this.#parts.database, this.#parts.names, request);
+    await this.#groups.fold();
+    const wake = new Wake();
+    await this.#keeper.sweep(wake);
+    await this.#tell(wake.hint);
+    return pruned;
   }
 
   takeOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]> {
@@ -207,12 +241,72 @@ export class PostgresStore implements Store {
     return this.#inbox.item(id);
   }
 
-  items(query: ItemQuery): Promise<InboxItem[]> {
+  items(query: ItemQuery): Promise<ItemPage> {
     return this.#inbox.items(query);
+  }
+
+  count(filter: ItemFilter): Promise<number> {
+    return this.#inbox.count(filter);
+  }
+
+  groups(query: GroupQuery): Promise<Group[]> {
+    return this.#groups.list(query);
+  }
+
+  annotate(fingerprint: string, by: { note?: string; owner?: string }): Promise<boolean> {
+    return this.#groups.annotate(fingerprint, by);
   }
 
   attempts(taskId: number): Promise<(AttemptRecord & { generation: number; atMs: number })[]> {
     return this.#inbox.attempts(taskId);
+  }
+
+  act(ids: readonly number[], action: ItemAction): Promise<ActResult[]>;
+  act(
+    ids: readonly number[],
+    action: ItemAction,
+    under: JobHold<ActResult[]>,
+  ): Promise<ActResult[] | undefined>;
+  async act(
+    ids: readonly number[],
+    action: ItemAction,
+    under?: JobHold<ActResult[]>,
+  ): Promise<ActResult[] | undefined> {
+    const acted = await this.#actor.act(ids, action, under);
+    await this.#tell(acted?.wake.hint);
+    return acted?.results;
+  }
+
+  async erase(messageId: string, by?: string): Promise<'erased' | 'busy' | 'unknown'> {
+    const { database, names } = this.#parts;
+    const { result, wake } = await erase(database, names, messageId, by);
+    await this.#tell(wake.hint);
+    return result;
+  }
+
+  freeze(
+    filter: ItemFilter,
+    page: { before: number; limit: number },
+    under: JobHold<Frozen>,
+  ): Promise<Frozen | undefined> {
+    return this.#jobs.freeze(filter, page, under);
+  }
+
+  members(query: MemberQuery): Promise<Member[]> {
+    return this.#jobs.members(query);
+  }
+
+  tally(job: number, most: number): Promise<JobTally> {
+    return this.#jobs.tally(job, most);
+  }
+
+  forgetJob(job: number, limit: number): Promise<boolean> {
+    return this.#jobs.forget(job, limit);
+  }
+
+  pruneItems(request: { closedForMs: number; limit: number }): Promise<number> {
+    const { database, names } = this.#parts;
+    return pruneItems(database, names, this.#groups, request);
   }
 
   /** In a transaction of the caller nothing is due before that commits, so that the news has to come from there. */

@@ -7,9 +7,15 @@ export class Wake {
   #inMs = Infinity;
 
   see(task: Task | NewTask | undefined, nowMs: number): void {
-    if (task?.status !== 'pending' || ('lease' in task && task.lease !== undefined)) return;
-    this.#lanes.add(task.lane);
-    this.#inMs = Math.min(this.#inMs, Math.max(0, waitOf(task, nowMs)));
+    if (task?.status !== 'pending' || task.blocked) return;
+    if ('lease' in task && task.lease !== undefined) return;
+    this.add(task.lane, waitOf(task, nowMs));
+  }
+
+  /** Something in that lane is visible in so many ms. */
+  add(lane: string, inMs: number): void {
+    this.#lanes.add(lane);
+    this.#inMs = Math.min(this.#inMs, Math.max(0, inMs));
   }
 
   get hint(): Hint | undefined {

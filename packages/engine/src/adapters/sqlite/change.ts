@@ -2,9 +2,9 @@ import type { Change } from '../../moves.ts';
 import type { TaskKey } from '../../ports/schedule.ts';
 import type { NewTask, Task } from '../../task.ts';
 import type { InboxTable } from './inbox.ts';
+import type { Aftermath } from './lines.ts';
 import type { OutboxTable } from './outbox.ts';
 import { dueAt, type TaskTable } from './tasks.ts';
-import type { Wake } from './watch.ts';
 
 /** Writes what the pure moves say. Always called in a transaction that holds the lock. */
 export class Changer {
@@ -22,44 +22,52 @@ export class Changer {
     key: TaskKey,
     move: (task: Task | undefined) => Change<T>,
     nowMs: number,
-    wake: Wake,
+    after: Aftermath,
   ): T {
-    return this.apply(move(this.#tasks.find(key)), nowMs, wake);
+    const task = this.#tasks.find(key);
+    after.touch(task);
+    return this.apply(move(task), nowMs, after);
   }
 
-  apply<T>(change: Change<T>, nowMs: number, wake: Wake): T {
+  /** The line of the row as it was is touched already. */
+  apply<T>(change: Change<T>, nowMs: number, after: Aftermath): T {
     const { result, task, item, occurrence, outbox, record } = change;
-    if (task) {
-      const id = this.#write(task, nowMs, wake);
-      if (record) this.#inbox.record(id, task.generation, record, nowMs);
-      if (item) this.#inbox.open(id, task, item, nowMs);
+    const id = task && this.#write(task, nowMs, after);
+    if (id !== undefined) {
+      if (record) this.#inbox.record(id, task!.generation, record, nowMs);
+      if (item) this.#inbox.open(id, task!, item, nowMs);
     }
     if (occurrence) this.#inbox.occurred(occurrence.taskId, occurrence.failure, nowMs);
-    if (outbox) this.#outbox.add(outbox, nowMs);
+    if (outbox) this.#outbox.add(outbox, id, nowMs);
     return result;
   }
 
   /** Its id, or undefined where its identity is known. */
-  insert(task: NewTask, nowMs: number, wake: Wake): number | undefined {
+  insert(task: NewTask, nowMs: number, after: Aftermath): number | undefined {
     const id = this.#tasks.insert(task, nowMs);
     if (id === undefined) return undefined;
     if (task.record) this.#inbox.record(id, task.generation, task.record, nowMs);
-    if (task.status === 'pending') wake.add(task.lane, dueAt(task.due, nowMs));
+    after.touch(task);
+    if (task.status === 'pending' && !task.blocked) {
+      after.wake.add(task.lane, dueAt(task.due, nowMs));
+    }
     return id;
   }
 
-  #write(task: Task | NewTask, nowMs: number, wake: Wake): number {
-    if (!('id' in task)) {
-      const id = this.insert(task, nowMs, wake);
-      // Its key found nothing, under the lock: only a move that changes the identity comes here.
-      if (id === undefined)
-        throw new Error(`The move of ${task.messageId} took another's identity.`);
-      return id;
-    }
+  update(task: Task, after: Aftermath): void {
     this.#tasks.update(task);
-    if (task.status === 'pending' && task.lease === undefined) {
-      wake.add(task.lane, task.visibleAtMs);
+    after.touch(task);
+    after.waits(task);
+  }
+
+  #write(task: Task | NewTask, nowMs: number, after: Aftermath): number {
+    if ('id' in task) {
+      this.update(task, after);
+      return task.id;
     }
-    return task.id;
+    const id = this.insert(task, nowMs, after);
+    // Its key found nothing, under the lock: only a move that changes the identity comes here.
+    if (id === undefined) throw new Error(`The move of ${task.messageId} took another's identity.`);
+    return id;
   }
 }

@@ -30,7 +30,7 @@ export class Claimer {
     this.#expired = prepareRows(
       db,
       `SELECT ${taskColumns} FROM retry_queue INDEXED BY retry_queue_expiry
-       WHERE status = 'pending' AND blocked = 0 AND expires_at <= ?1 AND (lease IS NULL OR visible_at <= ?1)
+       WHERE status = 'pending' AND expires_at <= ?1 AND (lease IS NULL OR visible_at <= ?1)
        ORDER BY expires_at, id LIMIT ?2`,
     );
     this.#byId = prepareRows(db, `SELECT ${taskColumns} FROM retry_queue WHERE id = ?`);

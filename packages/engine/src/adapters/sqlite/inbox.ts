@@ -1,41 +1,39 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Failure } from 'redrive';
 import type { InboxItem, NewItem, RawItem } from '../../ports/inbox.ts';
-import type { AttemptRecord, NewTask, Reason, Task } from '../../task.ts';
+import type { AttemptRecord, NewTask, Task } from '../../task.ts';
 import { prepareRows, type Row } from './connection.ts';
-import { contextColumn, contextOf, destinationOf } from './rows.ts';
-import { bytesOfUuid, uuidOfHex } from './uuid.ts';
-
-/** What every reader of items selects, in the order that `itemOfRow` takes it. A task's payload stays with the task. */
-export const itemQuery = `SELECT item.id, item.task_id, lower(hex(item.message_id)), item.kind, item.address, item.lane,
-    item.state, item.reason, item.fingerprint, item.attempt, item.max_attempts, item.generation,
-    item.occurrences, item.first_seen, item.last_seen, item.failure,
-    coalesce(task.context, item.context), coalesce(task.original_payload, item.payload)
-  FROM redrive_inbox item LEFT JOIN retry_queue task ON task.id = item.task_id`;
+import { editColumns, itemOfRow, itemQuery } from './item-rows.ts';
+import { contextColumn } from './rows.ts';
+import { bytesOfUuid } from './uuid.ts';
 
 const again =
   'failure = excluded.failure, occurrences = occurrences + 1, last_seen = excluded.last_seen';
 
-/** What never worked, and every execution that failed. */
+/** What never worked, and every execution that failed. Its groups follow by triggers. */
 export class InboxTable {
   readonly #open: StatementSync;
   readonly #append: StatementSync;
   readonly #occurred: StatementSync;
   readonly #byId: StatementSync;
+  readonly #openRaw: StatementSync;
+  readonly #update: StatementSync;
+  readonly #own: StatementSync;
   readonly #record: StatementSync;
   readonly #attempts: StatementSync;
+  readonly #forget: StatementSync;
 
   constructor(db: DatabaseSync) {
     const insert = `INSERT INTO redrive_inbox (task_id, message_id, kind, address, lane, reason, fingerprint,
-      attempt, max_attempts, generation, first_seen, last_seen, failure, context, payload)`;
-    // A task has one open item: should a second one come, it is one more occurrence.
+      attempt, max_attempts, generation, first_seen, last_seen, failure, context, payload, job, ordering_key)`;
+    // A task has one open item: should a second one come, it is one more occurrence, in the group of the first.
     this.#open = db.prepare(
-      `${insert} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, NULL, NULL)
+      `${insert} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, NULL, NULL, ?13, ?14)
        ON CONFLICT (task_id) WHERE state = 'open' AND task_id IS NOT NULL
-       DO UPDATE SET reason = excluded.reason, fingerprint = excluded.fingerprint, ${again}`,
+       DO UPDATE SET reason = excluded.reason, ${again}`,
     );
     this.#append = db.prepare(
-      `${insert} VALUES (NULL, ?1, 'source', ?2, 'source:' || ?2, ?3, ?4, 0, 0, 0, ?5, ?5, ?6, ?7, ?8)
+      `${insert} VALUES (NULL, ?1, 'source', ?2, 'source:' || ?2, ?3, ?4, 0, 0, 0, ?5, ?5, ?6, ?7, ?8, NULL, NULL)
        ON CONFLICT (message_id) WHERE state = 'open' AND task_id IS NULL DO UPDATE SET ${again}`,
     );
     this.#occurred = db.prepare(
@@ -43,6 +41,18 @@ export class InboxTable {
        WHERE task_id = ?1 AND state = 'open'`,
     );
     this.#byId = prepareRows(db, `${itemQuery} WHERE item.id = ?`);
+    this.#openRaw = prepareRows(
+      db,
+      `SELECT id FROM redrive_inbox INDEXED BY redrive_inbox_raw
+       WHERE message_id = ? AND state = 'open' AND task_id IS NULL`,
+    );
+    this.#update = db.prepare(
+      `UPDATE redrive_inbox SET task_id = ?2, state = ?3, closed_at = ?4, closed_by = ?5, edit = ?6, edit_payload = ?7
+       WHERE id = ?1`,
+    );
+    this.#own = db.prepare(
+      'UPDATE redrive_inbox SET payload = ?2, context = ?3 WHERE id = ?1 AND payload IS NULL',
+    );
     this.#record = db.prepare(
       `INSERT INTO redrive_attempts (task_id, generation, attempt, at, duration_ms, failure, answer)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -52,6 +62,7 @@ export class InboxTable {
       `SELECT generation, attempt, at, duration_ms, failure, answer FROM redrive_attempts
        WHERE task_id = ? ORDER BY id`,
     );
+    this.#forget = db.prepare('DELETE FROM redrive_attempts WHERE task_id = ?');
   }
 
   open(taskId: number, task: Task | NewTask, item: NewItem, nowMs: number): void {
@@ -68,6 +79,8 @@ export class InboxTable {
       task.generation,
       nowMs,
       JSON.stringify(item.failure),
+      task.job ?? null,
+      task.orderingKey ?? null,
     );
   }
 
@@ -93,6 +106,18 @@ export class InboxTable {
     return row && itemOfRow(row);
   }
 
+  /** A message without a task is open once. */
+  hasOpenRaw(messageId: string): boolean {
+    return this.#openRaw.get(bytesOfUuid(messageId)) !== undefined;
+  }
+
+  /** What an action may change of an item. One with an edit keeps what was there before: its task gets another. */
+  write(item: InboxItem): void {
+    const { id, taskId = null, state, closedAtMs = null, closedBy = null, edit } = item;
+    this.#update.run(id, taskId, state, closedAtMs, closedBy, ...editColumns(edit));
+    if (edit) this.#own.run(id, item.payload, contextColumn(item.context));
+  }
+
   record(taskId: number, generation: number, record: AttemptRecord, nowMs: number): void {
     const { attempt, durationMs, failure, answer = null } = record;
     const json = JSON.stringify(failure);
@@ -110,29 +135,9 @@ export class InboxTable {
       ...(answer === null ? {} : { answer: answer as string }),
     }));
   }
-}
 
-export function itemOfRow(row: Row): InboxItem {
-  const [id, taskId, hex, kind, address, lane, state, reason, fingerprint] = row;
-  const [attempt, maxAttempts, generation, occurrences, firstSeenMs, lastSeenMs] = row.slice(9);
-  const [failure, context, payload] = row.slice(15);
-  return {
-    reason: reason as Reason,
-    failure: JSON.parse(failure as string) as Failure,
-    fingerprint: fingerprint as string,
-    id: id as number,
-    ...(taskId === null ? {} : { taskId: taskId as number }),
-    messageId: uuidOfHex(hex as string),
-    destination: destinationOf(kind, address),
-    lane: lane as string,
-    attempt: attempt as number,
-    maxAttempts: maxAttempts as number,
-    generation: generation as number,
-    state: state as InboxItem['state'],
-    occurrences: occurrences as number,
-    firstSeenMs: firstSeenMs as number,
-    lastSeenMs: lastSeenMs as number,
-    ...(context === null ? {} : { context: contextOf(context as string) }),
-    payload: (payload as Uint8Array | null) ?? new Uint8Array(),
-  };
+  /** The executions of a task that goes, or that nobody may read any more. */
+  forget(taskId: number): void {
+    this.#forget.run(taskId);
+  }
 }

@@ -1,5 +1,4 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-import type { ItemQuery } from '../../ports/inbox.ts';
 import type { TaskQuery } from '../../ports/schedule.ts';
 import { prepareRows, type Row } from './connection.ts';
 import { bytesOfUuidOrNone } from './uuid.ts';
@@ -52,17 +51,7 @@ export class Listing<T> {
 
 /** Undefined: what is asked for cannot exist. */
 export function taskFilters({ status, lane, messageId }: TaskQuery): Filters | undefined {
-  return withMessage({ status, lane }, messageId);
-}
-
-/** Undefined: what is asked for cannot exist. */
-export function itemFilters(query: ItemQuery): Filters | undefined {
-  const { state, reason, lane, fingerprint, messageId } = query;
-  return withMessage({ state, reason, lane, fingerprint }, messageId);
-}
-
-function withMessage(filters: Filters, messageId: string | undefined): Filters | undefined {
-  if (messageId === undefined) return filters;
+  if (messageId === undefined) return { status, lane };
   const bytes = bytesOfUuidOrNone(messageId);
-  return bytes && { ...filters, message_id: bytes };
+  return bytes && { status, lane, message_id: bytes };
 }

@@ -9,10 +9,11 @@ export class OutboxTable {
   readonly #visible: StatementSync;
   readonly #lease: StatementSync;
   readonly #delete: StatementSync;
+  readonly #deleteOfTask: StatementSync;
 
   constructor(db: DatabaseSync) {
     this.#insert = db.prepare(
-      'INSERT INTO redrive_outbox (visible_at, kind, address, headers, payload) VALUES (?, ?, ?, ?, ?)',
+      'INSERT INTO redrive_outbox (visible_at, kind, address, headers, payload, task_id) VALUES (?, ?, ?, ?, ?, ?)',
     );
     this.#visible = prepareRows(
       db,
@@ -21,11 +22,14 @@ export class OutboxTable {
     );
     this.#lease = db.prepare('UPDATE redrive_outbox SET visible_at = ? WHERE id = ?');
     this.#delete = db.prepare('DELETE FROM redrive_outbox WHERE id = ?');
+    this.#deleteOfTask = db.prepare('DELETE FROM redrive_outbox WHERE task_id = ?');
   }
 
-  add({ destination, headers, payload }: NewOutboxMessage, nowMs: number): void {
+  /** Without a task: of a message that could not be read. */
+  add(message: NewOutboxMessage, taskId: number | undefined, nowMs: number): void {
+    const { destination, headers, payload } = message;
     const { kind, address } = destination;
-    this.#insert.run(nowMs, kind, address, JSON.stringify(headers), payload);
+    this.#insert.run(nowMs, kind, address, JSON.stringify(headers), payload, taskId ?? null);
   }
 
   isEmpty(nowMs: number): boolean {
@@ -47,5 +51,9 @@ export class OutboxTable {
 
   drop(ids: readonly number[]): void {
     for (const id of ids) this.#delete.run(id);
+  }
+
+  dropOf(taskId: number): void {
+    this.#deleteOfTask.run(taskId);
   }
 }

@@ -1,40 +1,67 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { PruneRequest } from '../../ports/schedule.ts';
 import { prepareRows, type Row } from './connection.ts';
+import type { InboxTable } from './inbox.ts';
 
 /** One open item belongs to every failed task: none of them may go. */
 const statuses = ['done', 'retried', 'cancelled'] as const;
 
-/** Deletes what is over, and its attempts. */
+/** Deletes what is over: tasks with their attempts, and items that were closed long ago. */
 export class Pruner {
+  readonly #inbox: InboxTable;
   readonly #finished: StatementSync;
+  readonly #keep: StatementSync;
   readonly #deleteTask: StatementSync;
-  readonly #deleteAttempts: StatementSync;
+  readonly #closed: StatementSync;
+  readonly #deleteItem: StatementSync;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, inbox: InboxTable) {
+    this.#inbox = inbox;
     this.#finished = prepareRows(
       db,
       `SELECT id FROM retry_queue INDEXED BY retry_queue_finished
        WHERE status = ? AND finished_at <= ? ORDER BY finished_at LIMIT ?`,
     );
+    // Items outlive their task, with what was in it.
+    this.#keep = db.prepare(
+      `UPDATE redrive_inbox SET (context, payload) = (SELECT context, original_payload FROM retry_queue WHERE id = ?1)
+       WHERE message_id = (SELECT message_id FROM retry_queue WHERE id = ?1) AND task_id = ?1 AND payload IS NULL`,
+    );
     this.#deleteTask = db.prepare('DELETE FROM retry_queue WHERE id = ?');
-    this.#deleteAttempts = db.prepare('DELETE FROM redrive_attempts WHERE task_id = ?');
+    this.#closed = prepareRows(
+      db,
+      `SELECT id FROM redrive_inbox INDEXED BY redrive_inbox_closed
+       WHERE closed_at <= ? AND state <> 'open' ORDER BY closed_at, id LIMIT ?`,
+    );
+    this.#deleteItem = db.prepare('DELETE FROM redrive_inbox WHERE id = ?');
   }
 
   hasNone(olderThanMs: PruneRequest['olderThanMs'], nowMs: number): boolean {
-    return this.#ids({ olderThanMs, limit: 1 }, nowMs).length === 0;
+    return this.#finishedIds({ olderThanMs, limit: 1 }, nowMs).length === 0;
   }
 
   prune(request: PruneRequest, nowMs: number): number {
-    const ids = this.#ids(request, nowMs);
+    const ids = this.#finishedIds(request, nowMs);
     for (const id of ids) {
-      this.#deleteAttempts.run(id);
+      this.#keep.run(id);
+      this.#inbox.forget(id);
       this.#deleteTask.run(id);
     }
     return ids.length;
   }
 
-  #ids({ olderThanMs, limit }: PruneRequest, nowMs: number): number[] {
+  hasNoItems(closedBeforeMs: number): boolean {
+    return this.#closedIds(closedBeforeMs, 1).length === 0;
+  }
+
+  /** Their groups go with the last of their items. */
+  pruneItems(closedBeforeMs: number, limit: number): number {
+    const ids = this.#closedIds(closedBeforeMs, limit);
+    for (const id of ids) this.#deleteItem.run(id);
+    return ids.length;
+  }
+
+  #finishedIds({ olderThanMs, limit }: PruneRequest, nowMs: number): number[] {
     const ids: number[] = [];
     for (const status of statuses) {
       const endMs = nowMs - olderThanMs[status];
@@ -42,5 +69,10 @@ export class Pruner {
       for (const [id] of rows) ids.push(id as number);
     }
     return ids;
+  }
+
+  #closedIds(closedBeforeMs: number, limit: number): number[] {
+    const rows = this.#closed.all(closedBeforeMs, limit) as unknown as Row[];
+    return rows.map(([id]) => id as number);
   }
 }

@@ -7,7 +7,7 @@ import { uuidOfHex } from './uuid.ts';
 export const taskColumns = `id, lower(hex(message_id)), kind, original_queue, address, lane, status,
   attempt, max_retries, uncounted, delay_ms, generation, next_retry_at, visible_at, created_at,
   claims, arrived, cancelling, blocked, lease, expires_at, first_at, finished_at, arrival,
-  verdict, policy, ordering_key, error_reason, failure, context, original_payload`;
+  verdict, policy, ordering_key, error_reason, failure, context, original_payload, on_dead, job, trial, edited`;
 
 /** By index, not by name: a claim reads a thousand of these. */
 export function taskOf(row: Row): Task {
@@ -41,6 +41,10 @@ export function taskOf(row: Row): Task {
   if (row[26] !== null) task.orderingKey = row[26] as string;
   if (row[28] !== null) task.failure = failureOf(row[28] as string, row[27] as string | null);
   if (row[29] !== null) task.context = contextOf(row[29] as string);
+  if (row[31] !== null) task.onDead = row[31] as 'release';
+  if (row[32] !== null) task.job = row[32] as number;
+  if (row[33] === 1) task.trial = true;
+  if (row[34] !== null) task.edited = row[34] as number;
   return task;
 }
 

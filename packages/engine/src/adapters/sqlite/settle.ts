@@ -6,8 +6,8 @@ import { lost } from './agenda.ts';
 import type { Changer } from './change.ts';
 import { prepareRows, type Row } from './connection.ts';
 import type { InboxTable } from './inbox.ts';
+import type { Aftermath } from './lines.ts';
 import { failureColumns, taskColumns, taskOf } from './rows.ts';
-import type { Wake } from './watch.ts';
 
 /** Held under this token, and nothing came in between: what the short statements below may settle. */
 const held = `id = ?1 AND lease = ?2 AND status = 'pending' AND arrived = 0`;
@@ -38,25 +38,31 @@ export class Settler {
          error_reason = iif(?9 IS NULL, error_reason, ?8), failure = coalesce(?9, failure),
          first_at = coalesce(first_at, ?10)
        WHERE ${held} AND cancelling = 0
-       RETURNING lane, visible_at, generation`,
+       RETURNING lane, visible_at, generation, blocked`,
     );
     this.#renew = prepareRows(
       db,
       `UPDATE retry_queue SET visible_at = ?3 WHERE id = ?1 AND lease = ?2 AND status = 'pending' RETURNING arrived`,
     );
-    // Claimed, or in delivery with an arrival, which has set its claims to none.
+    // Claimed, or in delivery with an arrival, which has set its claims to none, or expired before its turn.
     this.#leased = prepareRows(
       db,
       `SELECT ${taskColumns} ${lost} AND lease = ?1
        UNION ALL
        SELECT ${taskColumns} FROM retry_queue INDEXED BY retry_queue_arrived
-       WHERE arrived = 1 AND lease = ?1 AND claims = 0`,
+       WHERE arrived = 1 AND lease = ?1 AND claims = 0 AND blocked = 0
+       UNION ALL
+       SELECT ${taskColumns} FROM retry_queue INDEXED BY retry_queue_overtaking
+       WHERE blocked = 1 AND lease IS NOT NULL AND lease = ?1 AND status = 'pending'`,
     );
   }
 
-  settle(by: Settlement, nowMs: number, wake: Wake): Settled {
-    if (this.#settleShort(by, nowMs, wake)) return 'settled';
-    return this.#changer.change({ id: by.id }, (task) => settle(task, by, nowMs), nowMs, wake);
+  settle(by: Settlement, nowMs: number, after: Aftermath): Settled {
+    if (this.#settleShort(by, nowMs, after)) {
+      if (by.line) after.touchLine(by.line);
+      return 'settled';
+    }
+    return this.#changer.change({ id: by.id }, (task) => settle(task, by, nowMs), nowMs, after);
   }
 
   renew({ id, lease }: Lease, endMs: number): Renewed {
@@ -65,29 +71,30 @@ export class Settler {
     return row[0] === 1 ? 'arrived' : 'held';
   }
 
-  abandon(lease: number, nowMs: number, wake: Wake): void {
+  abandon(lease: number, nowMs: number, after: Aftermath): void {
     for (const row of this.#leased.all(lease) as unknown as Row[]) {
       const task = taskOf(row);
-      this.#changer.apply(settle(task, release(task), nowMs), nowMs, wake);
+      after.touch(task);
+      this.#changer.apply(settle(task, release(task), nowMs), nowMs, after);
     }
   }
 
   /** False: it takes more to see what becomes of it. */
-  #settleShort(by: Settlement, nowMs: number, wake: Wake): boolean {
+  #settleShort(by: Settlement, nowMs: number, after: Aftermath): boolean {
     switch (by.to) {
       case 'done':
         return this.#done.run(by.id, by.lease, nowMs).changes === 1;
       case 'retried':
         return this.#retried.run(by.id, by.lease, nowMs).changes === 1;
       case 'pending':
-        return this.#wait(by, nowMs, wake);
+        return this.#wait(by, nowMs, after);
       case 'failed':
       case 'cancelled':
         return false;
     }
   }
 
-  #wait(by: Extract<Settlement, { to: 'pending' }>, nowMs: number, wake: Wake): boolean {
+  #wait(by: Extract<Settlement, { to: 'pending' }>, nowMs: number, after: Aftermath): boolean {
     const { id, lease, attempt, uncounted, claims, delayMs, record } = by;
     const row = this.#pending.get(
       id,
@@ -101,9 +108,9 @@ export class Settler {
       record ? nowMs - record.durationMs : null,
     ) as unknown as Row | undefined;
     if (!row) return false;
-    const [lane, visibleAtMs, generation] = row as [string, number, number];
+    const [lane, visibleAtMs, generation, blocked] = row as [string, number, number, number];
     if (record) this.#inbox.record(id, generation, record, nowMs);
-    wake.add(lane, visibleAtMs);
+    if (blocked === 0) after.wake.add(lane, visibleAtMs);
     return true;
   }
 }

@@ -92,7 +92,7 @@ test('everything is there again when the file is opened again', async () => {
   await store.writeState('lane:x', { paused: true }, 0);
   const all = async () => ({
     tasks: await store.list({ limit: 10 }),
-    items: await store.items({ limit: 10 }),
+    items: (await store.items({ limit: 10 })).items,
     attempts: await store.attempts(tasks[0]!.id),
     state: await store.readState(''),
     lanes: await store.lanes({ limit: 10 }),
@@ -235,7 +235,7 @@ test.for<Partial<NewTask>>([
   expect(await store.get({ id: 1 })).toMatchObject(unusual);
 });
 
-test('a task has one open item: another one is one more occurrence, with the newer reason', async () => {
+test('a task has one open item: another one is one more occurrence, with the newer reason, in its group', async () => {
   await store.insert([newTask()]);
   const fail = (reason: Reason, code: string) =>
     store.change([{ id: 1 }], (task) => ({
@@ -245,9 +245,14 @@ test('a task has one open item: another one is one more occurrence, with the new
     }));
   await fail('PERMANENT', 'EFIRST');
   await fail('EXPIRED', 'ESECOND');
-  const items = await store.items({ state: 'open', limit: 10 });
-  const newer = itemOf('EXPIRED', { class: 'technical', code: 'ESECOND' }, lane);
-  expect(items).toEqual([expect.objectContaining({ ...newer, occurrences: 2 })]);
+  const items = (await store.items({ state: 'open', limit: 10 })).items;
+  const { reason, failure } = itemOf('EXPIRED', { class: 'technical', code: 'ESECOND' }, lane);
+  const { fingerprint } = itemOf('PERMANENT', { class: 'technical', code: 'EFIRST' }, lane);
+  const item = { reason, failure, fingerprint, occurrences: 2 };
+  expect(items).toEqual([expect.objectContaining(item)]);
+  expect(await store.groups({ limit: 10 })).toEqual([
+    expect.objectContaining({ fingerprint, open: 1 }),
+  ]);
 });
 
 test('a list finds what is rare, far down, newest first', async () => {
@@ -295,9 +300,8 @@ test('the trail is written in order, all or nothing', async () => {
   const event = (sequence: number) => ({
     event_type: 'decided',
     timestamp: '2025-01-01T00:00:00.000Z',
-    instance: 'a',
-    sequence,
     delay_ms: 5,
+    redrive: { instance: 'a', run: 1, sequence },
   });
   await store.audit!.write([event(1), event(2)]);
   const circular: Record<string, unknown> = {};

@@ -1,12 +1,17 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { InboxItem } from '../../ports/inbox.ts';
 import type { Task } from '../../task.ts';
+import { Actions } from './actions.ts';
 import { Agenda } from './agenda.ts';
 import { AuditTable } from './audit.ts';
 import { Changer } from './change.ts';
 import { Claimer } from './claim.ts';
 import { prepareRows, type Row } from './connection.ts';
-import { InboxTable, itemOfRow, itemQuery } from './inbox.ts';
+import { Eraser } from './erase.ts';
+import { GroupTable } from './groups.ts';
+import { InboxTable } from './inbox.ts';
+import { ItemList } from './item-list.ts';
+import { JobTable } from './jobs.ts';
+import { Turns } from './lines.ts';
 import { Listing } from './listing.ts';
 import { OutboxTable } from './outbox.ts';
 import { Pruner } from './prune.ts';
@@ -17,34 +22,44 @@ import { TaskTable } from './tasks.ts';
 
 /** Everything that is prepared once for a connection, by subject. */
 export class Statements {
+  readonly actions: Actions;
   readonly agenda: Agenda;
   readonly audit: AuditTable;
   readonly changer: Changer;
   readonly claimer: Claimer;
+  readonly eraser: Eraser;
+  readonly groups: GroupTable;
   readonly inbox: InboxTable;
-  readonly itemList: Listing<InboxItem>;
+  readonly itemList: ItemList;
+  readonly jobs: JobTable;
   readonly outbox: OutboxTable;
   readonly pruner: Pruner;
   readonly settler: Settler;
   readonly state: StateTable;
   readonly taskList: Listing<Task>;
   readonly tasks: TaskTable;
+  readonly turns: Turns;
   readonly #dataVersion: StatementSync;
 
   constructor(db: DatabaseSync) {
     this.agenda = new Agenda(db);
     this.audit = new AuditTable(db);
     this.claimer = new Claimer(db);
+    this.groups = new GroupTable(db);
     this.inbox = new InboxTable(db);
-    this.itemList = new Listing(db, 'redrive_inbox item', itemQuery, itemOfRow);
+    this.itemList = new ItemList(db);
+    this.jobs = new JobTable(db);
     this.outbox = new OutboxTable(db);
-    this.pruner = new Pruner(db);
+    this.pruner = new Pruner(db, this.inbox);
     this.state = new StateTable(db);
     const selectTasks = `SELECT ${taskColumns} FROM retry_queue`;
     this.taskList = new Listing(db, 'retry_queue', selectTasks, taskOf);
     this.tasks = new TaskTable(db);
     this.changer = new Changer(this.tasks, this.inbox, this.outbox);
     this.settler = new Settler(db, this.changer, this.inbox);
+    this.turns = new Turns(db);
+    this.actions = new Actions(db, this);
+    this.eraser = new Eraser(db, this);
     this.#dataVersion = prepareRows(db, 'PRAGMA data_version');
   }
 

@@ -1,15 +1,14 @@
 import type { Clock } from 'redrive';
 import { EngineError } from '../../errors.ts';
 import type { Change } from '../../moves.ts';
+import type { Line } from '../../line.ts';
 import type { AuditSink } from '../../ports/audit.ts';
-import type { InboxItem, ItemQuery, RawItem } from '../../ports/inbox.ts';
 import type {
   Claim,
   ClaimRequest,
   Hint,
   LaneAgenda,
   Lease,
-  NewOutboxMessage,
   OutboxMessage,
   PruneRequest,
   Renewed,
@@ -21,37 +20,47 @@ import type {
   TaskQuery,
 } from '../../ports/schedule.ts';
 import type { Store } from '../../ports/store.ts';
-import type { AttemptRecord, NewTask, Task } from '../../task.ts';
+import type { NewTask, Task } from '../../task.ts';
+import { auditSink } from './audit.ts';
 import type { Database } from './database.ts';
-import { type Filters, itemFilters, type Page, taskFilters } from './listing.ts';
+import { type Filters, type Page, taskFilters } from './listing.ts';
+import { SqliteInbox } from './sqlite-inbox.ts';
 import type { Statements } from './statements.ts';
-import { Wake, Watchers } from './watch.ts';
+import { Watchers } from './watch.ts';
+import { Writer } from './writer.ts';
 
 /** An insert is cut into parts of this size, which share commits as far as time allows. */
 const PART_TASKS = 500;
 const PART_BYTES = 1024 * 1024;
 const PRUNE_AT_ONCE = 250;
+const SWEEP_LINES = 200;
 
 /** Schedule and inbox in one SQLite file. */
-export class SqliteStore implements Store {
+export class SqliteStore extends SqliteInbox implements Store {
   readonly capabilities: ScheduleCapabilities = {
     shared: true,
     durable: true,
     listing: true,
     changing: true,
-    ordering: false,
+    ordering: true,
     transactions: false,
   };
   readonly audit: AuditSink;
   readonly #database: Database<Statements>;
   readonly #clock: Clock;
   readonly #watchers: Watchers;
+  readonly #writer: Writer;
+  #swept: Line | undefined;
 
   constructor(database: Database<Statements>, clock: Clock) {
+    const watchers = new Watchers(clock, () => database.statements?.dataVersion);
+    const writer = new Writer(database, clock, watchers);
+    super(database, clock, writer);
     this.#database = database;
     this.#clock = clock;
-    this.#watchers = new Watchers(clock, () => database.statements?.dataVersion);
-    this.audit = { write: (events) => database.write(({ audit }) => audit.write(events)) };
+    this.#watchers = watchers;
+    this.#writer = writer;
+    this.audit = auditSink(database, clock);
   }
 
   async open(): Promise<void> {
@@ -68,8 +77,8 @@ export class SqliteStore implements Store {
     refuseTransaction(tx);
     const parts = await Promise.all(
       partsOf(tasks).map((part) =>
-        this.#writeAndWake(({ changer }, nowMs, wake) =>
-          part.map((task) => changer.insert(task, nowMs, wake)),
+        this.#writer.write(({ changer }, nowMs, after) =>
+          part.map((task) => changer.insert(task, nowMs, after)),
         ),
       ),
     );
@@ -82,8 +91,8 @@ export class SqliteStore implements Store {
     tx?: unknown,
   ): Promise<T[]> {
     refuseTransaction(tx);
-    return this.#writeAndWake(({ changer }, nowMs, wake) =>
-      keys.map((key, i) => changer.change(key, (task) => move(task, nowMs, i), nowMs, wake)),
+    return this.#writer.write(({ changer }, nowMs, after) =>
+      keys.map((key, i) => changer.change(key, (task) => move(task, nowMs, i), nowMs, after)),
     );
   }
 
@@ -95,12 +104,12 @@ export class SqliteStore implements Store {
   }
 
   abandon(lease: number): Promise<void> {
-    return this.#writeAndWake(({ settler }, nowMs, wake) => settler.abandon(lease, nowMs, wake));
+    return this.#writer.write(({ settler }, nowMs, after) => settler.abandon(lease, nowMs, after));
   }
 
   settle(settlements: readonly Settlement[]): Promise<Settled[]> {
-    return this.#writeAndWake(({ settler }, nowMs, wake) =>
-      settlements.map((one) => settler.settle(one, nowMs, wake)),
+    return this.#writer.write(({ settler }, nowMs, after) =>
+      settlements.map((one) => settler.settle(one, nowMs, after)),
     );
   }
 
@@ -136,17 +145,9 @@ export class SqliteStore implements Store {
     return isWritten;
   }
 
-  async prune({ olderThanMs, limit }: PruneRequest): Promise<number> {
-    let pruned = 0;
-    for (;;) {
-      const request = { olderThanMs, limit: Math.min(limit - pruned, PRUNE_AT_ONCE) };
-      const count = await this.#database.write(
-        ({ pruner }) => pruner.prune(request, this.#clock.now()),
-        ({ pruner }) => (pruner.hasNone(olderThanMs, this.#clock.now()) ? 0 : undefined),
-      );
-      pruned += count;
-      if (count < request.limit || pruned >= limit) return pruned;
-    }
+  async prune(request: PruneRequest): Promise<number> {
+    await this.#sweep();
+    return this.#prune(request);
   }
 
   takeOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]> {
@@ -164,39 +165,29 @@ export class SqliteStore implements Store {
     return this.#watchers.add(listener);
   }
 
-  append(items: readonly (RawItem & { outbox?: NewOutboxMessage })[]): Promise<void> {
-    return this.#database.write(({ inbox, outbox }) => {
-      const nowMs = this.#clock.now();
-      for (const item of items) {
-        inbox.append(item, nowMs);
-        if (item.outbox) outbox.add(item.outbox, nowMs);
-      }
+  async #prune({ olderThanMs, limit }: PruneRequest): Promise<number> {
+    let pruned = 0;
+    for (;;) {
+      const request = { olderThanMs, limit: Math.min(limit - pruned, PRUNE_AT_ONCE) };
+      const count = await this.#database.write(
+        ({ pruner }) => pruner.prune(request, this.#clock.now()),
+        ({ pruner }) => (pruner.hasNone(olderThanMs, this.#clock.now()) ? 0 : undefined),
+      );
+      pruned += count;
+      if (count < request.limit || pruned >= limit) return pruned;
+    }
+  }
+
+  /** The safety net of lines: looks at some of them, and lets go on where somebody waits in vain. */
+  async #sweep(): Promise<void> {
+    const { stuck, after } = await this.#database.read(({ turns }) =>
+      turns.stuck(this.#swept, SWEEP_LINES),
+    );
+    this.#swept = after;
+    if (stuck.length === 0) return;
+    await this.#writer.write((_, _nowMs, aftermath) => {
+      for (const line of stuck) aftermath.touchLine(line);
     });
-  }
-
-  item(id: number): Promise<InboxItem | undefined> {
-    return this.#database.read(({ inbox }) => inbox.item(id));
-  }
-
-  items(query: ItemQuery): Promise<InboxItem[]> {
-    return this.#list(query, itemFilters(query), ({ itemList }, ...page) => itemList.page(...page));
-  }
-
-  attempts(taskId: number): Promise<(AttemptRecord & { generation: number; atMs: number })[]> {
-    return this.#database.read(({ inbox }) => inbox.attempts(taskId));
-  }
-
-  /** Writes, and tells the watchers after the commit what became due. The time is that of the lock, not of the call. */
-  async #writeAndWake<R>(
-    work: (statements: Statements, nowMs: number, wake: Wake) => R,
-  ): Promise<R> {
-    const { result, hint } = await this.#database.write((statements) => {
-      const nowMs = this.#clock.now();
-      const wake = new Wake();
-      return { result: work(statements, nowMs, wake), hint: wake.hint(nowMs) };
-    });
-    if (hint) this.#watchers.tell(hint);
-    return result;
   }
 
   async #list<T>(

@@ -10,7 +10,10 @@ import { bytesOfUuid, bytesOfUuidOrNone } from './uuid.ts';
 export class TaskTable {
   readonly #byId: StatementSync;
   readonly #byIdentity: StatementSync;
+  readonly #has: StatementSync;
+  readonly #ofMessage: StatementSync;
   readonly #insertFresh: StatementSync;
+  readonly #insertOrdered: StatementSync;
   readonly #insertAny: StatementSync;
   readonly #update: StatementSync;
 
@@ -21,10 +24,19 @@ export class TaskTable {
       db,
       `${select} message_id = ? AND original_queue = ? AND kind = ?`,
     );
+    this.#has = prepareRows(
+      db,
+      'SELECT 1 FROM retry_queue WHERE message_id = ? AND original_queue = ? AND kind = ?',
+    );
+    this.#ofMessage = prepareRows(db, `${select} message_id = ?`);
+    const fresh = `message_id, original_queue, kind, address, lane, max_retries, next_retry_at,
+      visible_at, created_at, expires_at, policy, context, original_payload, arrival`;
+    const values = '?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13';
     this.#insertFresh = db.prepare(
-      `INSERT INTO retry_queue (message_id, original_queue, kind, address, lane, max_retries, next_retry_at,
-         visible_at, created_at, expires_at, policy, context, original_payload, arrival)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ${onKnown}`,
+      `INSERT INTO retry_queue (${fresh}) VALUES (${values}) ${onKnown}`,
+    );
+    this.#insertOrdered = db.prepare(
+      `INSERT INTO retry_queue (${fresh}, blocked, ordering_key, on_dead) VALUES (${values}, ?14, ?15, ?16) ${onKnown}`,
     );
     this.#insertAny = db.prepare(
       `INSERT INTO retry_queue (message_id, original_queue, kind, address, created_at, ${mutable.join(', ')})
@@ -40,33 +52,23 @@ export class TaskTable {
     return row && taskOf(row as unknown as Row);
   }
 
+  /** Whether its identity is known. */
+  has({ messageId, destination }: Pick<Task, 'messageId' | 'destination'>): boolean {
+    const queue = queueNameOf(destination.address);
+    return this.#has.get(bytesOfUuid(messageId), queue, destination.kind) !== undefined;
+  }
+
+  ofMessage(messageId: Uint8Array): Task[] {
+    return (this.#ofMessage.all(messageId) as unknown as Row[]).map(taskOf);
+  }
+
   /** Its id, or undefined where its identity is known. */
   insert(task: NewTask, nowMs: number): number | undefined {
-    const { messageId, destination, due } = task;
-    const address = destination.address;
-    const queue = queueNameOf(address);
-    const dueAtMs = dueAt(due, nowMs);
+    const dueAtMs = dueAt(task.due, nowMs);
     const { changes, lastInsertRowid } = isFresh(task)
-      ? this.#insertFresh.run(
-          bytesOfUuid(messageId),
-          queue,
-          destination.kind,
-          queue === address ? null : address,
-          task.lane,
-          task.maxAttempts - 1,
-          dueAtMs,
-          nowMs,
-          task.expiresAtMs ?? null,
-          task.policy ?? null,
-          contextColumn(task.context),
-          task.payload,
-          task.arrival ?? null,
-        )
+      ? this.#insertShort(task, dueAtMs, nowMs)
       : this.#insertAny.run(
-          bytesOfUuid(messageId),
-          queue,
-          destination.kind,
-          queue === address ? null : address,
+          ...identity(task),
           nowMs,
           ...mutableValues(stored(task, dueAtMs, nowMs)),
         );
@@ -76,6 +78,25 @@ export class TaskTable {
   /** Writes what may change of a task. Its identity may not. */
   update(task: Task): void {
     this.#update.run(...mutableValues(task), task.id);
+  }
+
+  #insertShort(task: NewTask, dueAtMs: number, nowMs: number) {
+    const values = [
+      ...identity(task),
+      task.lane,
+      task.maxAttempts - 1,
+      dueAtMs,
+      nowMs,
+      task.expiresAtMs ?? null,
+      task.policy ?? null,
+      contextColumn(task.context),
+      task.payload,
+      task.arrival ?? null,
+    ];
+    const { orderingKey, onDead = null } = task;
+    return orderingKey === undefined
+      ? this.#insertFresh.run(...values)
+      : this.#insertOrdered.run(...values, Number(task.blocked), orderingKey, onDead);
   }
 
   #findByIdentity({ messageId, destination }: Exclude<TaskKey, { id: number }>) {
@@ -88,6 +109,13 @@ export class TaskTable {
 /** When it is due by the store's clock. A time that has passed means now. */
 export function dueAt(due: Due, nowMs: number): number {
   return 'atMs' in due ? Math.max(due.atMs, nowMs) : nowMs + due.inMs;
+}
+
+/** What a task is known by, and its whole address where the column cannot hold it. */
+function identity({ messageId, destination }: Pick<Task, 'messageId' | 'destination'>) {
+  const { kind, address } = destination;
+  const queue = queueNameOf(address);
+  return [bytesOfUuid(messageId), queue, kind, queue === address ? null : address] as const;
 }
 
 const onKnown = 'ON CONFLICT (message_id, original_queue, kind) DO NOTHING';
@@ -119,6 +147,10 @@ const mutable = [
   'failure',
   'context',
   'original_payload',
+  'on_dead',
+  'job',
+  'trial',
+  'edited',
 ] as const;
 
 function mutableValues(task: Omit<Task, 'id' | 'createdAtMs'>) {
@@ -148,6 +180,10 @@ function mutableValues(task: Omit<Task, 'id' | 'createdAtMs'>) {
     ...failureColumns(task.failure),
     contextColumn(task.context),
     task.payload,
+    task.onDead ?? null,
+    task.job ?? null,
+    Number(task.trial ?? false),
+    task.edited ?? null,
   ];
 }
 
@@ -163,10 +199,12 @@ function isFresh(task: NewTask): boolean {
     task.generation === 0 &&
     task.claims === 0 &&
     task.verdict === undefined &&
-    task.orderingKey === undefined &&
+    task.job === undefined &&
+    task.trial === undefined &&
+    task.edited === undefined &&
     !task.arrived &&
     !task.cancelling &&
-    !task.blocked
+    (task.orderingKey !== undefined || (!task.blocked && task.onDead === undefined))
   );
 }
 

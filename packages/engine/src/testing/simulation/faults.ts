@@ -70,7 +70,28 @@ const faulty = [
   'item',
   'items',
   'attempts',
+  'count',
+  'groups',
+  'annotate',
+  'act',
+  'erase',
+  'freeze',
+  'members',
+  'tally',
+  'forgetJob',
+  'pruneItems',
 ] as const satisfies readonly (keyof Store)[];
+
+/** A bulk job of a few items takes several steps too. */
+function inSmallPages(world: World, method: string, args: unknown[]): unknown[] {
+  if (method === 'freeze') {
+    const [filter, page, under] = args as Parameters<Store['freeze']>;
+    return [filter, { ...page, limit: world.between(1, 3) }, under];
+  }
+  if (method !== 'members') return args;
+  const [query] = args as Parameters<Store['members']>;
+  return [{ ...query, limit: Math.min(query.limit, world.between(1, 3)) }];
+}
 
 /** The store as one instance sees it. `watchful` looks at every call at the moment it takes effect. */
 export function faultyStore(
@@ -96,8 +117,10 @@ export function faultyStore(
   };
   for (const method of faulty) {
     const real = store[method].bind(store) as (...args: unknown[]) => Promise<unknown>;
-    calls[method] = (...args: unknown[]) =>
-      suffer(world, weather, being, () => watchful(method, args, () => real(...args)));
+    calls[method] = (...args: unknown[]) => {
+      const asked = inSmallPages(world, method, args);
+      return suffer(world, weather, being, () => watchful(method, asked, () => real(...asked)));
+    };
   }
   return calls as Store;
 }

@@ -1,6 +1,7 @@
 import type { MemoryStore } from '../../adapters/memory/store.ts';
-import type { Claim, Settled, Settlement } from '../../ports/schedule.ts';
+import type { Claim, ClaimRequest, Settled, Settlement } from '../../ports/schedule.ts';
 import type { Task } from '../../task.ts';
+import { InboxLedger } from './inbox-ledger.ts';
 
 /** One start of a delivery. */
 interface Start {
@@ -22,10 +23,11 @@ export class Ledger {
   readonly #store: MemoryStore;
   readonly #claims = new Map<
     number,
-    { nowMs: number; dueAtMs: Map<string, number>; jumps: number }
+    { nowMs: number; dueAtMs: Map<number, number>; jumps: number }
   >();
   readonly #known = new Map<number, Task>();
   readonly #maxAttempts: number;
+  readonly inbox: InboxLedger;
   /** Times that the store's clock jumped ahead: leases end early then, through nobody's fault. */
   jumps = 0;
 
@@ -40,6 +42,7 @@ export class Ledger {
     this.#store = store;
     this.#maxAttempts = maxAttempts;
     this.#tell = tell;
+    this.inbox = new InboxLedger(store, (violation) => this.#say(violation));
   }
 
   /** Looks at a call of the store as it takes effect. */
@@ -51,37 +54,46 @@ export class Ledger {
     const before = method === 'settle' ? new Map(this.#known) : undefined;
     const result = await work();
     this.#tell(method, { args, result });
-    if (method === 'claim') this.#claimed(args[0] as { lease: number }, result as Claim);
+    if (method === 'claim') this.#claimed(args[0] as ClaimRequest, result as Claim);
     this.check();
+    if (method === 'act' || method === 'freeze' || method === 'writeState') {
+      await this.inbox.sawJobs();
+    }
     if (before) this.#settled(args[0] as readonly Settlement[], result as Settled[], before);
     return result;
   }
 
-  started(id: string, attempt: number, lease: number): void {
+  started(id: string, lane: string, attempt: number, lease: number): void {
     this.#tell('started', { id, attempt, lease });
-    const task = [...this.#known.values()].find((one) => one.messageId === id);
+    const task = [...this.#known.values()].find((one) => one.messageId === id && one.lane === lane);
     const claim = this.#claims.get(lease);
     if (!task || !claim) return this.#say(`${id} was started without a claim`);
-    if (claim.nowMs < (claim.dueAtMs.get(id) ?? Infinity)) this.#say(`${id} was started early`);
+    if (claim.nowMs < (claim.dueAtMs.get(task.id) ?? Infinity))
+      this.#say(`${id} was started early`);
     const isJumped = claim.jumps !== this.jumps;
     if (task.lease !== lease && !isJumped) {
       this.#say(`${id} attempt ${attempt} was started under a lease that was gone`);
     }
-    if (attempt > this.#maxAttempts) this.#say(`${id} was started as attempt ${attempt}`);
-    const starts = this.starts.get(id) ?? [];
+    if (attempt > (task.trial ? 1 : this.#maxAttempts)) {
+      this.#say(`${id} was started as attempt ${attempt}`);
+    }
+    const name = nameOf(task);
+    const starts = this.starts.get(name) ?? [];
     const done = starts.find((one) => one.attempt === attempt && one.ended === 'counted');
     if (done && !isJumped)
       this.#say(`${id} attempt ${attempt} was started again after it was settled`);
     starts.push({ attempt, lease });
-    this.starts.set(id, starts);
+    this.starts.set(name, starts);
   }
 
   /** Holds after every step. */
   check(): void {
     const { tasks, openItems } = this.#store.peek();
+    const changed: Task[] = [];
     for (const task of tasks) {
       if (this.#known.get(task.id) === task) continue;
       this.#known.set(task.id, task);
+      changed.push(task);
       const isOpen = openItems.has(task.id);
       if (isOpen !== (task.status === 'failed')) {
         this.#say(
@@ -94,36 +106,38 @@ export class Ledger {
       if (task.attempt > this.#maxAttempts + 1)
         this.#say(`${task.messageId} counts ${task.attempt} attempts`);
     }
+    this.inbox.check(changed);
   }
 
   /** Holds when all is quiet. */
-  checkEnd(isOver: boolean, maxKills: number): void {
-    const { tasks } = this.#store.peek();
-    const byId = new Map([...tasks].map((task) => [task.messageId, task]));
+  async checkEnd(isOver: boolean, maxKills: number): Promise<void> {
+    const tasks = [...this.#store.peek().tasks];
     for (const id of this.accepted) {
-      const task = byId.get(id);
-      if (!task) this.#say(`${id} was accepted and is nowhere`);
-      else if (task.status === 'pending') {
-        this.#say(
-          `${id} never came to an end: attempt ${task.attempt}, claims ${task.claims}, lane ${task.lane}`,
-        );
-      } else if ((task.status === 'done' || task.status === 'retried') && !this.worked.has(id)) {
-        this.#say(`${id} is ${task.status} and never worked`);
+      const own = tasks.filter((task) => task.messageId === id);
+      if (own.length === 0) this.#say(`${id} was accepted and is nowhere`);
+      for (const { status, attempt, claims, lane } of own) {
+        if (status === 'pending') {
+          this.#say(
+            `${id} never came to an end: attempt ${attempt}, claims ${claims}, lane ${lane}`,
+          );
+        } else if ((status === 'done' || status === 'retried') && !this.worked.has(id)) {
+          this.#say(`${id} is ${status} and never worked`);
+        }
       }
     }
     for (const [id, kills] of this.workersKilled) {
-      if (kills > maxKills) this.#say(`${id} killed ${kills} workers`);
-      const { status } = byId.get(id) ?? {};
-      if (this.accepted.has(id) && status !== 'failed' && status !== 'cancelled') {
-        this.#say(`${id} kills workers and is ${status}`);
-      }
+      const own = tasks.filter((task) => task.messageId === id);
+      const lives = own.reduce((sum, { generation }) => sum + generation + 1, 0);
+      if (kills > maxKills * lives) this.#say(`${id} killed ${kills} workers`);
     }
+    await this.inbox.checkEnd();
     if (!isOver) this.#say('the world never came to rest');
   }
 
-  #claimed({ lease }: { lease: number }, { tasks, nowMs }: Claim): void {
-    const dueAtMs = new Map(tasks.map((task) => [task.messageId, task.dueAtMs]));
+  #claimed({ lease, from }: ClaimRequest, { tasks, nowMs }: Claim): void {
+    const dueAtMs = new Map(tasks.map((task) => [task.id, task.dueAtMs]));
     this.#claims.set(lease, { nowMs, dueAtMs, jumps: this.jumps });
+    if (from.kind === 'due') this.inbox.claimed(tasks);
   }
 
   #settled(
@@ -140,7 +154,7 @@ export class Ledger {
         this.#say(`${was.messageId} was changed under a lease that was gone`);
         continue;
       }
-      const start = this.starts.get(was.messageId)?.find((one) => one.lease === settlement.lease);
+      const start = this.starts.get(nameOf(was))?.find((one) => one.lease === settlement.lease);
       const isCounted = is?.status !== 'pending' || is.attempt > was.attempt;
       if (start) start.ended = isCounted ? 'counted' : 'uncounted';
     }
@@ -149,4 +163,9 @@ export class Ledger {
   #say(violation: string): void {
     if (this.violations.length < 20) this.violations.push(violation);
   }
+}
+
+/** One life of a task: each replay begins another. */
+function nameOf({ id, generation }: Task): string {
+  return `${id} ${generation}`;
 }

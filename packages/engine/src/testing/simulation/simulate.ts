@@ -6,6 +6,7 @@ import { calm, faultyStore, type Weather } from './faults.ts';
 import { Instance } from './instance.ts';
 import { type Job, type MadeJob, makeJob, Workshop } from './jobs.ts';
 import { Ledger } from './ledger.ts';
+import { Operator } from './operator.ts';
 import { MAX_ATTEMPTS, policy, read } from './reading.ts';
 import { type Being, World } from './world.ts';
 
@@ -15,6 +16,7 @@ export interface SimulationResult {
   steps: number;
   starts: number;
   crashes: number;
+  replays: number;
 }
 
 const LEASE_MS = 3000;
@@ -47,6 +49,7 @@ class Simulation {
   readonly #broker: BrokerWorld;
   readonly #instances: Instance[] = [];
   readonly #workshop: Workshop;
+  readonly #operator: Operator;
   #underway = 0;
   #instanceCount = 0;
   #crashes = 0;
@@ -61,6 +64,7 @@ class Simulation {
       tell?.(`${this.#world.nowMs} ms ${what} ${JSON.stringify(details) ?? ''}`),
     );
     this.#workshop = new Workshop(this.#world, this.#ledger);
+    this.#operator = new Operator(this.#world, this.#store);
     this.#broker = new BrokerWorld(
       this.#world,
       (id) => this.#ledger.worked.add(id),
@@ -75,6 +79,10 @@ class Simulation {
     for (let i = world.between(3, 10); i > 0; i--) this.#plan(() => this.#submit(makeJob(world)));
     for (let i = world.between(1, 6); i > 0; i--) this.#plan(() => this.#fail());
     for (let i = world.between(0, 3); i > 0; i--) this.#plan(() => this.#meddle());
+    // Most of what fails has failed by then.
+    for (let i = world.between(0, 12); i > 0; i--) {
+      world.at(world.between(STORM_MS * 0.2, STORM_MS * 1.2), this.#nature, () => this.#operate());
+    }
     world.at(STORM_MS, this.#nature, () => this.#calmDown());
     while (world.steps < MAX_STEPS && this.#ledger.violations.length === 0) {
       if (this.#isCalm && this.#isQuiet()) break;
@@ -82,7 +90,7 @@ class Simulation {
     }
     this.#ledger.check();
     if (this.#ledger.violations.length === 0)
-      this.#ledger.checkEnd(this.#isQuiet(), MAX_LOST_LEASES);
+      await this.#ledger.checkEnd(this.#isQuiet(), MAX_LOST_LEASES);
   }
 
   result(): SimulationResult {
@@ -94,6 +102,7 @@ class Simulation {
       steps: this.#world.steps,
       starts,
       crashes: this.#crashes,
+      replays: this.#ledger.inbox.replays,
     };
   }
 
@@ -136,9 +145,11 @@ class Simulation {
       log: silent,
       on: (event) => {
         if (event.type === 'started' && instance.isAlive)
-          this.#ledger.started(event.id, event.attempt, event.lease);
+          this.#ledger.started(event.id, event.lane, event.attempt, event.lease);
       },
-    }).handle('job', (job: Job, context) => this.#workshop.work(instance, job, context));
+    })
+      .handle('job', (job: Job, context) => this.#workshop.work(instance, job, context))
+      .handle('other', (job: Job, context) => this.#workshop.work(instance, job, context));
     engine.consume({
       broker: this.#broker.seenBy(instance, this.#weather),
       source: 'retry.scheduled',
@@ -167,7 +178,7 @@ class Simulation {
   /** A client keeps trying until it has an answer, under the same id; an impatient one asks twice. */
   #submit(made: MadeJob): void {
     const world = this.#world;
-    const { id, job, expiresIn, dueIn } = made;
+    const { id, job, expiresIn, dueIn, order } = made;
     this.#underway += 1;
     const again = () => world.at(world.between(50, 500), this.#nature, () => this.#submit(made));
     const instance = this.#instances.length > 0 ? world.pick(this.#instances) : undefined;
@@ -179,6 +190,7 @@ class Simulation {
     const nowMs = this.#world.clockOf(this.#nature, this.#storeSkew).now();
     const sent = instance.engine.submit('job', job, {
       id,
+      ...order,
       ...(dueIn > 0 ? { dueAt: nowMs + dueIn } : {}),
       ...(expiresIn === undefined ? {} : { expiresAt: nowMs + expiresIn }),
     });
@@ -200,7 +212,7 @@ class Simulation {
     const world = this.#world;
     const n = Math.floor(world.random() * 2 ** 40);
     const id = `10000000-0000-4000-8000-${n.toString(16).padStart(12, '0')}`;
-    this.#broker.begin(id, `work${world.between(1, 2)}`, world.between(0, 4), world.chance(0.5));
+    this.#broker.begin(id, `work${world.between(1, 2)}`, world.between(0, 7), world.chance(0.5));
   }
 
   /** An operator cancels, hurries, pauses; a clock jumps; an instance is stopped or killed. */
@@ -236,6 +248,11 @@ class Simulation {
     }
   }
 
+  #operate(): void {
+    const instance = this.#instances.length > 0 ? this.#world.pick(this.#instances) : undefined;
+    if (instance?.engine) this.#operator.act(instance.engine);
+  }
+
   /** Until it is done: an operator does not forget what he paused. */
   #resume(): void {
     const [instance] = this.#instances;
@@ -261,13 +278,16 @@ class Simulation {
   /** A pause may take effect long after it was asked for. */
   #tidyUp(): void {
     this.#resume();
+    const [instance] = this.#instances;
+    if (instance?.engine) this.#operator.clear(instance.engine);
     this.#world.at(5000, this.#nature, () => this.#tidyUp());
   }
 
   #isQuiet(): boolean {
     if (this.#underway > 0 || !this.#broker.isEmpty) return false;
     for (const { status } of this.#store.peek().tasks) if (status === 'pending') return false;
-    return true;
+    const jobs = this.#store.peekState('job:');
+    return jobs.every(({ value }) => (value as { state: string }).state !== 'running');
   }
 }
 

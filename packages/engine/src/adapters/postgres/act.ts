@@ -1,0 +1,212 @@
+import { lineOf } from '../../line.ts';
+import { actOn, type ItemChange } from '../../item-moves.ts';
+import type { ActResult, InboxItem, ItemAction, JobHold } from '../../ports/inbox.ts';
+import { laneOf, type Task } from '../../task.ts';
+import { bulkText, isBulk, lookText } from './act-text.ts';
+import { Params, rowsOf } from './batch.ts';
+import { updateTasks } from './change.ts';
+import { type Database, Restart, type Session } from './database.ts';
+import { holdJob, writeJob } from './documents.ts';
+import { isDataFault, isUniqueFault } from './faults.ts';
+import type { Inserter } from './insert.ts';
+import { changeColumns, destinationIn, itemOf, selectItems } from './item-rows.ts';
+import { markMembers } from './jobs.ts';
+import { HeldLines, LineSet } from './lines.ts';
+import type { Names } from './names.ts';
+import { numberOf, taskColumns, taskOf, timeOf } from './rows.ts';
+import { msOf } from './times.ts';
+import { Wake } from './wake.ts';
+
+interface Acted {
+  results: ActResult[];
+  wake: Wake;
+}
+
+/** One call, within its transaction. */
+interface Scene {
+  session: Session;
+  action: ItemAction;
+  held: HeldLines;
+  /** Also those that turn out to be needed, for the next try. */
+  lines: LineSet;
+  wake: Wake;
+}
+
+/**
+ * What operators do to items. Locks are taken in one order: the document of the job, lines, tasks, items. What needs no
+ * look at an item is done by one statement for all; the rest one by one, so that only one payload is here at a time.
+ */
+export class Actor {
+  readonly #database: Database;
+  readonly #names: Names;
+  readonly #inserter: Inserter;
+
+  constructor(database: Database, names: Names, inserter: Inserter) {
+    this.#database = database;
+    this.#names = names;
+    this.#inserter = inserter;
+  }
+
+  async act(
+    ids: readonly number[],
+    action: ItemAction,
+    under: JobHold<ActResult[]> | undefined,
+  ): Promise<Acted | undefined> {
+    const lines = new LineSet();
+    return this.#database.transaction(async (session) => {
+      if (under && !(await holdJob(session, this.#names, under))) return undefined;
+      const held = new HeldLines(this.#names, session);
+      const scene: Scene = { session, action, held, lines, wake: new Wake() };
+      const results = await this.#actOnAll(scene, ids);
+      await held.advance(scene.wake);
+      if (under) {
+        await markMembers(session, this.#names, under.job, ids, results);
+        if (!(await writeJob(session, this.#names, under, under.next(results))))
+          throw new Restart();
+      }
+      return { results, wake: scene.wake };
+    });
+  }
+
+  async #actOnAll(scene: Scene, ids: readonly number[]): Promise<ActResult[]> {
+    if (scene.action.type === 'pass') return ids.map(() => 'fault');
+    const once = [...new Set(ids)].sort((a, b) => a - b);
+    if (once.length === 0) return [];
+    await this.#lockLines(scene, once);
+    const done = await this.#actOnMany(scene, once);
+    const results: ActResult[] = [];
+    for (const id of ids) {
+      const result = done.get(id) ?? 'unknown';
+      // The same one again sees what became of it before.
+      done.set(id, result === 'unknown' ? 'unknown' : 'other');
+      results.push(result === 'other' ? await this.#actOnOne(scene, id) : result);
+    }
+    return results;
+  }
+
+  async #lockLines({ session, action, held, lines }: Scene, ids: readonly number[]): Promise<void> {
+    const params = new Params();
+    const rows = await session.query(lookText(this.#names, ids, params), params.values);
+    for (const [lane, orderingKey, edit] of rows) {
+      const key = orderingKey as string;
+      lines.add({ lane: lane as string, key });
+      if (action.type !== 'replay') continue;
+      const to = action.edit?.destination ?? destinationIn(edit);
+      if (to) lines.add({ lane: laneOf(to), key });
+    }
+    await held.lock(lines);
+  }
+
+  async #actOnMany(
+    scene: Scene,
+    ids: readonly number[],
+  ): Promise<Map<number, ActResult | 'other'>> {
+    const { session, action, wake } = scene;
+    const params = new Params();
+    const text = bulkText(this.#names, ids, isBulk(action) ? action : undefined, params);
+    const rows = await session.query(text, params.values);
+    const results = new Map<number, ActResult | 'other'>();
+    for (const [n, result, lane, orderingKey] of rows) {
+      results.set(ids[numberOf(n) - 1]!, result as ActResult | 'other');
+      if (result !== 'done' || lane === null) continue;
+      if (orderingKey !== null) this.#need(scene, [{ lane, orderingKey } as Task]);
+      else if (action.type === 'replay') wake.add(lane as string, 0);
+    }
+    return results;
+  }
+
+  /** The lines of these rows are locked, or all begins anew with them. */
+  #need({ held, lines }: Scene, rows: readonly (Pick<Task, 'lane' | 'orderingKey'> | undefined)[]) {
+    const needed = rows.flatMap((row) => (row ? (lineOf(row) ?? []) : []));
+    for (const line of needed) lines.add(line);
+    if (!needed.every((line) => held.holds(line))) throw new Restart();
+  }
+
+  /** Its task and itself are locked already. */
+  async #actOnOne(scene: Scene, id: number): Promise<ActResult> {
+    const { session, action } = scene;
+    const { item, task, nowMs } = await this.#read(session, id);
+    const change = actOn(action, item, task, nowMs);
+    if (!change.item && !change.task && !change.added) return change.result;
+    this.#need(scene, [task, change.task, change.added]);
+    await session.query('SAVEPOINT one');
+    try {
+      const result = await this.#write(scene, change, item!, task, nowMs);
+      await session.query('RELEASE SAVEPOINT one');
+      return result;
+    } catch (error) {
+      if (!isDataFault(error)) throw error;
+      await session.query('ROLLBACK TO SAVEPOINT one; RELEASE SAVEPOINT one');
+      // Somebody has just opened another one of this message.
+      return isUniqueFault(error) ? 'gone' : 'fault';
+    }
+  }
+
+  async #read(
+    session: Session,
+    id: number,
+  ): Promise<{ item?: InboxItem; task?: Task; nowMs: number }> {
+    const [row] = await session.query(
+      `SELECT item.*, ${msOf('statement_timestamp()')} AS now
+       FROM (SELECT) AS once LEFT JOIN (${selectItems(this.#names)} WHERE item.id = $1::bigint) AS item ON true`,
+      [id],
+    );
+    const nowMs = timeOf(row!.at(-1));
+    if (row![0] === null) return { nowMs };
+    const item = itemOf(row!);
+    if (item.taskId === undefined) return { item, nowMs };
+    const [found] = await session.query(
+      `SELECT ${taskColumns.join(', ')} FROM ${this.#names.queue} AS q WHERE id = $1::bigint FOR UPDATE`,
+      [item.taskId],
+    );
+    return { item, nowMs, ...(found ? { task: taskOf(found) } : {}) };
+  }
+
+  /** The new row first: where it is known already, nothing is written. The item before its task: it keeps what was there. */
+  async #write(
+    { session, wake }: Scene,
+    { result, item, task, added, isMoved }: ItemChange,
+    before: InboxItem,
+    known: Task | undefined,
+    nowMs: number,
+  ): Promise<ActResult> {
+    if (item?.state === 'open' && before.state !== 'open' && item.taskId === undefined) {
+      if (await this.#hasOpenRaw(session, item.messageId)) return 'gone';
+    }
+    const [addedId] = added ? await this.#inserter.insertIn(session, [added], wake) : [];
+    if (added && addedId === undefined) return 'conflict';
+    if (item) {
+      const moved = isMoved && addedId !== undefined ? { ...item, taskId: addedId } : item;
+      await this.#writeItem(session, moved);
+    }
+    if (task && known) {
+      await updateTasks(session, this.#names, [{ before: known, after: task }]);
+      wake.see(task, nowMs);
+    }
+    return result;
+  }
+
+  async #hasOpenRaw(session: Session, messageId: string): Promise<boolean> {
+    const rows = await session.query(
+      `SELECT FROM ${this.#names.inbox} WHERE message_id = $1::uuid AND state = 'open' AND task_id IS NULL`,
+      [messageId],
+    );
+    return rows.length > 0;
+  }
+
+  /** One with a change takes payload and context from its task, before that gets others. */
+  async #writeItem(session: Session, item: InboxItem): Promise<void> {
+    const { columns, set } = changeColumns(item);
+    const params = new Params();
+    const source = rowsOf(columns, params);
+    const isFirst = `item.payload IS NULL AND u.edit IS NOT NULL`;
+    await session.query(
+      `UPDATE ${this.#names.inbox} AS item SET ${set},
+         context = CASE WHEN ${isFirst} THEN task.context ELSE item.context END,
+         payload = CASE WHEN ${isFirst} THEN task.original_payload ELSE item.payload END
+       FROM (${source}) AS u LEFT JOIN ${this.#names.queue} AS task ON task.id = u.task_id
+       WHERE item.id = ${params.add(item.id)}::bigint`,
+      params.values,
+    );
+  }
+}

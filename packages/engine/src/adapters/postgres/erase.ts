@@ -1,0 +1,129 @@
+import type { Failure } from 'redrive';
+import type { Line } from '../../line.ts';
+import { encodeArray } from './arrays.ts';
+import { isUuid } from './columns.ts';
+import { type Database, Restart, type Session } from './database.ts';
+import { stripSamples } from './groups.ts';
+import { HeldLines, LineSet } from './lines.ts';
+import type { Names } from './names.ts';
+import { numberOf, parsed } from './rows.ts';
+import { NOW } from './times.ts';
+import { Wake } from './wake.ts';
+
+interface Erased {
+  result: 'erased' | 'busy' | 'unknown';
+  wake: Wake;
+}
+
+/** Takes everything personal out of a message: only its traces stay. In the usual order: lines, tasks, items. */
+export async function erase(
+  database: Database,
+  names: Names,
+  messageId: string,
+  by: string | undefined,
+): Promise<Erased> {
+  const lines = new LineSet();
+  return database.transaction(async (session) => {
+    const wake = new Wake();
+    if (!isUuid(messageId)) return { result: 'unknown', wake };
+    const held = new HeldLines(names, session);
+    for (const { line } of await tasksOf(session, names, messageId, '')) lines.add(line);
+    await held.lock(lines);
+    const tasks = await tasksOf(session, names, messageId, 'FOR UPDATE');
+    for (const { line } of tasks) lines.add(line);
+    if (!tasks.every(({ line }) => held.holds(line))) throw new Restart();
+    if (tasks.some(({ status }) => status === 'pending')) return { result: 'busy', wake };
+    await eraseTasks(session, names, tasks);
+    const items = await eraseItems(session, names, messageId, by);
+    await stripSamples(session, names, [...new Set(items)]);
+    await held.advance(wake);
+    return { result: tasks.length + items.length > 0 ? 'erased' : 'unknown', wake };
+  });
+}
+
+interface FoundTask {
+  id: number;
+  status: string;
+  line: Line | undefined;
+  failure: unknown;
+}
+
+async function tasksOf(
+  session: Session,
+  names: Names,
+  messageId: string,
+  lock: '' | 'FOR UPDATE',
+): Promise<FoundTask[]> {
+  const rows = await session.query(
+    `SELECT id, status, lane, ordering_key, failure FROM ${names.queue} WHERE message_id = $1::uuid ORDER BY id ${lock}`,
+    [messageId],
+  );
+  return rows.map(([id, status, lane, key, failure]) => ({
+    id: numberOf(id),
+    status: status as string,
+    line: key === null ? undefined : { lane: lane as string, key: key as string },
+    failure,
+  }));
+}
+
+async function eraseTasks(
+  session: Session,
+  names: Names,
+  tasks: readonly FoundTask[],
+): Promise<void> {
+  if (tasks.length === 0) return;
+  const ids = tasks.map(({ id }) => id);
+  await session.query(
+    `UPDATE ${names.queue} AS q SET original_payload = '', context = NULL, ordering_key = NULL, error_reason = NULL,
+       failure = u.failure, job = CASE WHEN status = 'failed' THEN NULL ELSE job END,
+       status = CASE WHEN status = 'failed' THEN 'cancelled' ELSE status END
+     FROM unnest($1::int8[], $2::json[]) AS u(id, failure) WHERE q.id = ANY (ARRAY[u.id])`,
+    [
+      encodeArray('int8', ids),
+      encodeArray(
+        'json',
+        tasks.map(({ failure }) => erased(failure)),
+      ),
+    ],
+  );
+  const values = [encodeArray('int8', ids)];
+  await session.query(`DELETE FROM ${names.attempts} WHERE task_id = ANY ($1::int8[])`, values);
+  await session.query(`DELETE FROM ${names.outbox} WHERE task_id = ANY ($1::int8[])`, values);
+}
+
+/** The fingerprints of its items. */
+async function eraseItems(
+  session: Session,
+  names: Names,
+  messageId: string,
+  by: string | undefined,
+): Promise<string[]> {
+  const rows = await session.query(
+    `SELECT id, failure, fingerprint FROM ${names.inbox} WHERE message_id = $1::uuid ORDER BY id FOR UPDATE`,
+    [messageId],
+  );
+  if (rows.length === 0) return [];
+  await session.query(
+    `UPDATE ${names.inbox} AS item SET payload = '', context = NULL, edit = NULL, edit_payload = NULL,
+       ordering_key = NULL, failure = u.failure, state = 'erased', closed_at = coalesce(closed_at, ${NOW}), closed_by = $3
+     FROM unnest($1::int8[], $2::json[]) AS u(id, failure) WHERE item.id = ANY (ARRAY[u.id])`,
+    [
+      encodeArray(
+        'int8',
+        rows.map(([id]) => numberOf(id)),
+      ),
+      encodeArray(
+        'json',
+        rows.map(([, failure]) => erased(failure)),
+      ),
+      by ?? null,
+    ],
+  );
+  return rows.map(([, , fingerprint]) => fingerprint as string);
+}
+
+/** The class says nothing of anybody. */
+function erased(failure: unknown): string {
+  const { class: kind = 'unknown' } = (parsed(failure) ?? {}) as Partial<Failure>;
+  return JSON.stringify({ class: kind, code: 'ERASED' });
+}

@@ -1,0 +1,126 @@
+import type { Line } from '../../line.ts';
+import { type Column, few, type Params, rowsOf } from './batch.ts';
+import type { Names } from './names.ts';
+import { active, holding } from './sets.ts';
+import { msOf, NOW } from './times.ts';
+
+/**
+ * Locks lines, in the order in which they are given. The row is written, not only locked: a transaction with an older
+ * snapshot gets a serialization error instead of an old view of the line.
+ */
+export function lockLinesText(
+  names: Names,
+  lines: readonly Line[],
+  params: Params,
+  patience = '',
+): string {
+  return `INSERT INTO ${names.lines} AS line (lane, ordering_key, version, touched_at)
+    SELECT u.lane, u.ordering_key, 1, ${NOW} FROM (${rowsOf(lineColumns(lines), params)}) AS u ${patience} ORDER BY u.n
+    ON CONFLICT (lane, ordering_key) DO UPDATE SET version = line.version + 1, touched_at = excluded.touched_at`;
+}
+
+/** Those of the lines that nobody else has locked: their numbers. One that has no row is not among them. */
+export function takeLinesText(names: Names, lines: readonly Line[], params: Params): string {
+  return `WITH free AS MATERIALIZED (
+      SELECT u.n, u.lane, u.ordering_key FROM (${rowsOf(lineColumns(lines), params)}) AS u CROSS JOIN LATERAL (
+        SELECT FROM ${names.lines} AS line WHERE line.lane = u.lane AND line.ordering_key = u.ordering_key
+        FOR UPDATE SKIP LOCKED
+      ) AS line
+    )
+    UPDATE ${names.lines} AS line SET version = line.version + 1, touched_at = ${NOW}
+    FROM (${few('free', 'n')}) AS t WHERE line.lane = t.lane AND line.ordering_key = ANY (ARRAY[t.ordering_key])
+    RETURNING t.n`;
+}
+
+/** Gives rows to lines that have none, so that they can be locked without waiting. */
+export function addLinesText(names: Names, lines: readonly Line[], params: Params): string {
+  return `INSERT INTO ${names.lines} (lane, ordering_key, version, touched_at)
+    SELECT u.lane, u.ordering_key, 1, ${NOW} FROM (${rowsOf(lineColumns(lines), params)}) AS u
+    WHERE NOT EXISTS (
+      SELECT FROM ${names.lines} AS line WHERE line.lane = u.lane AND line.ordering_key = u.ordering_key
+    ) ORDER BY u.n ON CONFLICT DO NOTHING`;
+}
+
+/**
+ * Does to lines what `turnOf` says of one, and answers the lanes of those whose turn it is now, and in how many ms the
+ * first of each is visible. It must be a statement of its own, after the lines are locked and their tasks are written:
+ * only then does it see all of them.
+ *
+ * What it decides by is read again under a lock: a claim, which asks for no line, may just be taking one. Where the one
+ * who has the turn is the first, or nobody can have it, no row is touched.
+ */
+export function advanceText(names: Names, lines: readonly Line[], params: Params): string {
+  return `WITH u AS MATERIALIZED (${rowsOf(lineColumns(lines), params)}),
+    place AS MATERIALIZED (
+      SELECT u.n, first.id AS first, first.status, first.blocked, active.ids
+      FROM (${few('u', 'n')}) AS u CROSS JOIN LATERAL (${firstText(names)}) AS first
+      CROSS JOIN LATERAL (
+        SELECT coalesce(array_agg(q.id), '{}') AS ids FROM ${names.queue} AS q
+        WHERE q.lane = u.lane AND q.ordering_key = u.ordering_key AND ${active}
+      ) AS active
+    ),
+    wanted AS MATERIALIZED (
+      SELECT n, first, id FROM (
+        SELECT n, first, unnest(ids || CASE WHEN status = 'pending' AND blocked THEN first END) AS id FROM place
+        WHERE status = 'pending' AND blocked OR ids <> '{}' AND ids <> ARRAY[first]
+      ) AS one WHERE id IS NOT NULL ORDER BY id
+    ),
+    locked AS MATERIALIZED (
+      SELECT wanted.n, wanted.first, q.* FROM wanted CROSS JOIN LATERAL (
+        SELECT q.id, q.blocked, q.lease FROM ${names.queue} AS q WHERE q.id = wanted.id FOR UPDATE
+      ) AS q
+    ),
+    turn AS MATERIALIZED (
+      SELECT id, first, blocked, lease, bool_or(id <> first AND lease IS NOT NULL) OVER (PARTITION BY n) AS awaited
+      FROM locked
+    ),
+    moved AS (
+      UPDATE ${names.queue} AS q SET blocked = NOT q.blocked
+      FROM (${few('turn', 'id')}) AS t WHERE q.id = ANY (ARRAY[t.id])
+        AND CASE WHEN t.id = t.first THEN t.blocked AND NOT t.awaited ELSE t.lease IS NULL END
+      RETURNING q.lane, q.blocked, q.lease, q.visible_at
+    )
+    SELECT lane, ${msOf(`min(visible_at) - ${NOW}`)} AS wait FROM moved
+    WHERE NOT blocked AND lease IS NULL GROUP BY lane`;
+}
+
+/** Lines after that one, in order, each with whether it is old, and whether its turn was forgotten. */
+export function sweepText(names: Names): string {
+  return `SELECT u.lane, u.ordering_key, u.touched_at < ${NOW} - INTERVAL '1 day' AS is_old,
+      first.id IS NULL AS is_empty,
+      first.status = 'pending' AND first.blocked AND NOT EXISTS (
+        SELECT FROM ${names.queue} AS q WHERE q.lane = u.lane AND q.ordering_key = u.ordering_key AND ${active}
+      ) AS is_forgotten
+    FROM (
+      SELECT lane, ordering_key, touched_at FROM ${names.lines}
+      WHERE (lane, ordering_key) > ($1::text, $2::text) ORDER BY lane, ordering_key LIMIT $3::int4
+    ) AS u LEFT JOIN LATERAL (${firstText(names)}) AS first ON true
+    ORDER BY u.lane, u.ordering_key`;
+}
+
+/** Deletes those of the lines that nobody holds a place in. They must be locked by an earlier statement. */
+export function dropLinesText(names: Names, lines: readonly Line[], params: Params): string {
+  return `DELETE FROM ${names.lines} AS line
+    USING (${few(`(${rowsOf(lineColumns(lines), params)})`, 'n')}) AS u
+    WHERE line.lane = u.lane AND line.ordering_key = ANY (ARRAY[u.ordering_key]) AND NOT EXISTS (
+      SELECT FROM (${firstText(names)}) AS first
+    )`;
+}
+
+/**
+ * Who has the first place of line `u`. Sorted by all that the index has: sorted by the id alone, the planner would walk
+ * through the primary key until it meets one of this line.
+ */
+function firstText(names: Names): string {
+  return `SELECT q.id, q.status, q.blocked FROM ${names.queue} AS q
+    WHERE q.lane = u.lane AND q.ordering_key = u.ordering_key AND ${holding}
+    ORDER BY q.lane, q.ordering_key, q.id LIMIT 1`;
+}
+
+/** The key goes row by row even where it is the same throughout, as everything else that an index is asked for. */
+function lineColumns(lines: readonly Line[]): Column[] {
+  return [
+    { name: 'lane', type: 'text', values: lines.map(({ lane }) => lane), isKey: true },
+    { name: 'ordering_key', type: 'text', values: lines.map(({ key }) => key), isKey: true },
+  ];
+}

@@ -1,0 +1,67 @@
+import type { Names } from './names.ts';
+import type { Index } from './schema.ts';
+import { active, holding, ofJob } from './sets.ts';
+import { countTriggers, groupTables } from './groups-schema.ts';
+
+/** From schema 1 to schema 2, in one transaction: order per key, and all that is done about items. */
+export function upgrade(names: Names): string {
+  return `
+    ALTER TABLE ${names.queue} ADD COLUMN on_dead text, ADD COLUMN job bigint,
+      ADD COLUMN trial boolean NOT NULL DEFAULT false, ADD COLUMN edited integer;
+    ALTER TABLE ${names.inbox} ADD COLUMN closed_at timestamptz, ADD COLUMN closed_by text, ADD COLUMN job bigint,
+      ADD COLUMN ordering_key text, ADD COLUMN edit json, ADD COLUMN edit_payload bytea;
+    ALTER TABLE ${names.outbox} ADD COLUMN task_id bigint;
+    CREATE INDEX redrive_outbox_task ON ${names.outbox} (task_id) WHERE task_id IS NOT NULL;
+    CREATE TABLE ${names.lines} (
+      lane text COLLATE "C" NOT NULL,
+      ordering_key text NOT NULL,
+      version bigint NOT NULL,
+      touched_at timestamptz NOT NULL,
+      PRIMARY KEY (lane, ordering_key)
+    ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 2000);
+    CREATE TABLE ${names.members} (
+      job bigint NOT NULL,
+      item_id bigint NOT NULL,
+      result text,
+      PRIMARY KEY (job, item_id)
+    ) WITH (fillfactor = 80);
+    ${groupTables(names)} ${countTriggers(names)} ${putInLine(names)}`;
+}
+
+/** Until now nobody kept the order: all but the first that waits in each line are held back. */
+function putInLine(names: Names): string {
+  return `
+    INSERT INTO ${names.lines} (lane, ordering_key, version, touched_at)
+      SELECT lane, ordering_key, 1, now() FROM ${names.queue} WHERE ${holding} GROUP BY lane, ordering_key;
+    UPDATE ${names.queue} AS q SET blocked = true WHERE ${active} AND lease IS NULL AND EXISTS (
+      SELECT FROM ${names.queue} AS before WHERE before.lane = q.lane AND before.ordering_key = q.ordering_key
+      AND before.status = 'pending' AND before.id < q.id
+    );
+    UPDATE ${names.inbox} AS item SET ordering_key = q.ordering_key FROM ${names.queue} AS q
+      WHERE q.id = item.task_id AND q.ordering_key IS NOT NULL;`;
+}
+
+/** What the queue has beyond the indexes of schema 1. */
+export const upgradedQueueIndexes: readonly Index[] = [
+  { name: 'retry_queue_line', on: `(lane, ordering_key, id) WHERE ${holding}` },
+  { name: 'retry_queue_turn', on: `(lane, ordering_key) WHERE ${active}` },
+  { name: 'retry_queue_job', on: `(job, status, finished_at) WHERE ${ofJob}` },
+];
+
+/**
+ * Every list is sorted by the id and may ask for a state, of which nearly all or nearly no items are: so the state is a
+ * part of each, and where none is asked for the list is made of one part per state.
+ */
+export const inboxIndexes: readonly Index[] = [
+  { name: 'redrive_inbox_state', on: '(state, id)' },
+  { name: 'redrive_inbox_cause', on: '(fingerprint, state, id)' },
+  { name: 'redrive_inbox_way', on: '(lane, state, id)' },
+  { name: 'redrive_inbox_job', on: '(job, id) WHERE job IS NOT NULL' },
+  { name: 'redrive_inbox_closed', on: '(closed_at) WHERE closed_at IS NOT NULL' },
+];
+
+/** Those of schema 1 that the others make superfluous. */
+export function dropOldIndexes(names: Names): string {
+  const schema = names.inbox.slice(0, names.inbox.lastIndexOf('.'));
+  return `DROP INDEX IF EXISTS ${schema}.redrive_inbox_fingerprint, ${schema}.redrive_inbox_lane;`;
+}

@@ -1,0 +1,71 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Failure } from 'redrive';
+import type { Changer } from './change.ts';
+import { prepareRows, type Row } from './connection.ts';
+import type { GroupTable } from './groups.ts';
+import type { InboxTable } from './inbox.ts';
+import type { Aftermath } from './lines.ts';
+import type { OutboxTable } from './outbox.ts';
+import type { TaskTable } from './tasks.ts';
+import { bytesOfUuidOrNone } from './uuid.ts';
+
+interface Tables {
+  tasks: TaskTable;
+  changer: Changer;
+  inbox: InboxTable;
+  groups: GroupTable;
+  outbox: OutboxTable;
+}
+
+/** Takes everything personal out of a message. Always called in a transaction. */
+export class Eraser {
+  readonly #tables: Tables;
+  readonly #items: StatementSync;
+  readonly #eraseItem: StatementSync;
+
+  constructor(db: DatabaseSync, tables: Tables) {
+    this.#tables = tables;
+    this.#items = prepareRows(
+      db,
+      'SELECT id, fingerprint, failure FROM redrive_inbox WHERE message_id = ?',
+    );
+    this.#eraseItem = db.prepare(
+      `UPDATE redrive_inbox SET state = 'erased', closed_at = coalesce(closed_at, ?2), closed_by = ?3, failure = ?4,
+         context = NULL, payload = zeroblob(0), ordering_key = NULL, edit = NULL, edit_payload = NULL
+       WHERE id = ?1`,
+    );
+  }
+
+  erase(
+    messageId: string,
+    by: string | undefined,
+    nowMs: number,
+    after: Aftermath,
+  ): 'erased' | 'busy' | 'unknown' {
+    const bytes = bytesOfUuidOrNone(messageId);
+    if (!bytes) return 'unknown';
+    const { tasks, changer, inbox, groups, outbox } = this.#tables;
+    const rows = tasks.ofMessage(bytes);
+    if (rows.some(({ status }) => status === 'pending')) return 'busy';
+    const items = this.#items.all(bytes) as unknown as Row[];
+    for (const [id, fingerprint, json] of items as [number, string, string][]) {
+      const failure = erased((JSON.parse(json) as Failure).class);
+      this.#eraseItem.run(id, nowMs, by ?? null, JSON.stringify(failure));
+      groups.silence(fingerprint);
+    }
+    for (const row of rows) {
+      after.touch(row);
+      const { context: _, orderingKey: _key, ...rest } = row;
+      const status = row.status === 'failed' ? 'cancelled' : row.status;
+      const failure = erased(row.failure?.class ?? 'unknown');
+      changer.update({ ...rest, payload: new Uint8Array(), failure, status }, after);
+      inbox.forget(row.id);
+      outbox.dropOf(row.id);
+    }
+    return items.length > 0 || rows.length > 0 ? 'erased' : 'unknown';
+  }
+}
+
+function erased(kind: Failure['class']): Failure {
+  return { class: kind, code: 'ERASED' };
+}

@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { virtualClock } from 'redrive/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ItemFilter } from '../../ports/inbox.ts';
+import type { Store } from '../../ports/store.ts';
+import { sqlite } from './index.ts';
+
+const ITEMS = 25_000;
+
+let folder: string;
+let store: Store;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'redrive-sqlite-'));
+  const file = join(folder, 'tasks.db');
+  store = sqlite(file, { clock: virtualClock() });
+  await store.open();
+  const db = new DatabaseSync(file);
+  db.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${ITEMS})
+    INSERT INTO redrive_inbox (message_id, kind, address, lane, state, reason, fingerprint, attempt, max_attempts,
+      generation, first_seen, last_seen, failure, payload)
+    SELECT randomblob(16), 'source', 'in', 'source:in', iif(i = 2, 'open', 'resolved'), 'UNREADABLE', 'f', 0, 0, 0, i, i,
+      json_object('class', 'technical', 'message', iif(i = 3, 'the RARE one', 'one of many')), x'00' FROM n`);
+  db.close();
+});
+
+afterAll(async () => {
+  await store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The ids that are found on each page. */
+async function pages(filter: ItemFilter): Promise<number[][]> {
+  const found: number[][] = [];
+  for (let before: number | undefined; found.length === 0 || before !== undefined;) {
+    const page: Awaited<ReturnType<Store['items']>> = await store.items({
+      ...filter,
+      ...(before === undefined ? {} : { before }),
+      limit: 10,
+    });
+    found.push(page.items.map(({ id }) => id));
+    before = page.next;
+  }
+  return found;
+}
+
+test('a page looks at ten thousand items, and says where to go on', async () => {
+  expect(await pages({ text: 'rare' })).toEqual([[], [], [3]]);
+  expect(await pages({ fingerprint: 'f', state: 'resolved', fromMs: 1, toMs: 2 })).toEqual([
+    [],
+    [],
+    [1],
+  ]);
+});
+
+test('a page goes straight to open items among many that are closed', async () => {
+  for (const filter of [{}, { fingerprint: 'f' }, { lane: 'source:in' }]) {
+    expect(await pages({ ...filter, state: 'open' })).toEqual([[2]]);
+  }
+});
+
+test('a count counts all, however many', async () => {
+  expect(await store.count({})).toBe(ITEMS);
+  expect(await store.count({ state: 'resolved' })).toBe(ITEMS - 1);
+  expect(await store.count({ text: 'MANY', state: 'resolved' })).toBe(ITEMS - 2);
+  expect(await store.count({ ids: [1, 1, 2, ITEMS + 1] })).toBe(2);
+  expect(await store.count({ messageId: 'no uuid' })).toBe(0);
+});
+
+test('many ids are looked at in parts too', async () => {
+  const ids = Array.from({ length: 12_000 }, (_, i) => i + 1);
+  expect(await pages({ ids, text: 'rare' })).toEqual([[], [3]]);
+});

@@ -1,0 +1,165 @@
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { Failure } from 'redrive';
+import type { ItemFilter, ItemQuery } from '../../ports/inbox.ts';
+import { prepareRows, type Row } from './connection.ts';
+import { bytesOfUuidOrNone } from './uuid.ts';
+
+/** Items that one page looks at, and index entries that one step of a count passes: the event loop stands still meanwhile. */
+const MAX_SCANNED = 10_000;
+const MAX_COUNTED = 100_000;
+const BLOCK = 500;
+
+/** Where the items of a filter are found: one index, or their ids. */
+type Way = { ids: readonly number[] } | { index: string; where: string; values: SQLInputValue[] };
+
+interface Plan {
+  way: Way;
+  /** Says the rest of the filter of a row; absent: the way says it all. */
+  isWanted?: (row: Row) => boolean;
+}
+
+/** Newest first by id. Every way into the table ends with the id, so that a page begins where the last one ended. */
+export class ItemList {
+  readonly #db: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+  }
+
+  page({ before = Infinity, limit, ...filter }: ItemQuery): { ids: number[]; next?: number } {
+    const plan = planOf(filter);
+    const ids: number[] = [];
+    if (!plan || limit <= 0) return { ids };
+    let below = before;
+    for (let scanned = 0; scanned < MAX_SCANNED;) {
+      const size = Math.min(plan.isWanted ? BLOCK : limit + 1, MAX_SCANNED - scanned);
+      const rows = this.#read(plan.way, below, size);
+      for (const row of rows) {
+        below = row.id;
+        if (row.values && (!plan.isWanted || plan.isWanted(row.values))) ids.push(row.id);
+        if (ids.length > limit) return { ids: ids.slice(0, limit), next: ids[limit - 1]! };
+      }
+      if (rows.length < size) return { ids };
+      scanned += rows.length;
+    }
+    return { ids, next: below };
+  }
+
+  /** Of a part of them; `next`: where to go on. */
+  count(filter: ItemFilter, before: number): { count: number; next?: number } {
+    const plan = planOf(filter);
+    if (!plan) return { count: 0 };
+    if (plan.isWanted || 'ids' in plan.way) {
+      const { ids, next } = this.page({ ...filter, before, limit: MAX_SCANNED });
+      return { count: ids.length, ...(next === undefined ? {} : { next }) };
+    }
+    const { index, where, values } = plan.way;
+    const counted = this.#prepared(
+      `SELECT count(*), min(id) FROM (
+         SELECT id FROM redrive_inbox ${index} WHERE ${where} AND id < ? ORDER BY id DESC LIMIT ?)`,
+    );
+    const row = counted.get(...values, before, MAX_COUNTED) as unknown as Row;
+    const [count, next] = row as [number, number | null];
+    return { count, ...(count === MAX_COUNTED && next !== null ? { next } : {}) };
+  }
+
+  #read(way: Way, before: number, limit: number): { id: number; values?: Row }[] {
+    if ('ids' in way) {
+      const byId = this.#prepared(`${select} WHERE id = ?`);
+      const ids = way.ids.filter((id) => id < before).slice(0, limit);
+      return ids.map((id) => {
+        const values = byId.get(id) as unknown as Row | undefined;
+        return values ? { id, values } : { id };
+      });
+    }
+    const { index, where, values } = way;
+    const found = this.#prepared(
+      `${select} ${index} WHERE ${where} AND id < ? ORDER BY id DESC LIMIT ?`,
+    );
+    const rows = found.all(...values, before, limit) as unknown as Row[];
+    return rows.map((row) => ({ id: row[0] as number, values: row }));
+  }
+
+  /** There are as many of these as there are ways. */
+  #prepared(sql: string): StatementSync {
+    const known = this.#statements.get(sql);
+    if (known) return known;
+    const statement = prepareRows(this.#db, sql);
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+}
+
+const select =
+  'SELECT id, state, reason, lane, fingerprint, ordering_key, last_seen, failure FROM redrive_inbox';
+
+/** Undefined: what is asked for cannot exist. */
+function planOf(filter: ItemFilter): Plan | undefined {
+  const { way, ...rest } = wayOf(filter) ?? {};
+  if (!way) return undefined;
+  return hasConditions(rest) ? { way, isWanted: wanted(rest) } : { way };
+}
+
+/** The best way to what is asked for, and what it leaves to be asked. */
+function wayOf(filter: ItemFilter): (ItemFilter & { way: Way }) | undefined {
+  const { ids, messageId, fingerprint, lane, state, ...rest } = filter;
+  const by = (name: string, where: string, ...values: SQLInputValue[]): Way => ({
+    index: name && `INDEXED BY ${name}`,
+    where,
+    values,
+  });
+  if (messageId !== undefined) {
+    const bytes = bytesOfUuidOrNone(messageId);
+    const way = bytes && by('redrive_inbox_message', 'message_id = ?', bytes);
+    const { messageId: _, ...others } = filter;
+    return way && { ...others, way };
+  }
+  if (ids) {
+    const { ids: _, ...others } = filter;
+    return { ...others, way: { ids: [...new Set(ids)].sort((a, b) => b - a) } };
+  }
+  const isOpen = state === 'open';
+  const open = isOpen ? 'open_' : '';
+  const andOpen = isOpen ? " AND state = 'open'" : '';
+  const closed = isOpen || state === undefined ? {} : { state };
+  if (fingerprint !== undefined) {
+    const where = `fingerprint = ?${andOpen}`;
+    const way = by(`redrive_inbox_${open}fingerprint`, where, fingerprint);
+    return { ...rest, ...closed, ...(lane === undefined ? {} : { lane }), way };
+  }
+  if (lane !== undefined) {
+    const way = by(`redrive_inbox_${open}lane`, `lane = ?${andOpen}`, lane);
+    return { ...rest, ...closed, way };
+  }
+  if (state !== undefined) return { ...rest, way: by('redrive_inbox_state', 'state = ?', state) };
+  return { ...rest, way: by('', 'true') };
+}
+
+function hasConditions(filter: ItemFilter): boolean {
+  return Object.values(filter).some((value) => value !== undefined);
+}
+
+/** In this program, not in SQL: capitals mean the same in every language here, and each row is read once. */
+function wanted(filter: ItemFilter): (row: Row) => boolean {
+  const { ids, state, reason, lane, fingerprint, orderingKey, fromMs, toMs } = filter;
+  const { class: kind } = filter;
+  const among = ids && new Set(ids);
+  const text = filter.text?.toLowerCase();
+  const says = (part: string | undefined) => part?.toLowerCase().includes(text!) ?? text === '';
+  return (row) => {
+    const lastSeenMs = row[6] as number;
+    if (among && !among.has(row[0] as number)) return false;
+    if (state !== undefined && row[1] !== state) return false;
+    if (reason !== undefined && row[2] !== reason) return false;
+    if (lane !== undefined && row[3] !== lane) return false;
+    if (fingerprint !== undefined && row[4] !== fingerprint) return false;
+    if (orderingKey !== undefined && row[5] !== orderingKey) return false;
+    if (fromMs !== undefined && lastSeenMs < fromMs) return false;
+    if (toMs !== undefined && lastSeenMs >= toMs) return false;
+    if (kind === undefined && text === undefined) return true;
+    const failure = JSON.parse(row[7] as string) as Failure;
+    if (kind !== undefined && failure.class !== kind) return false;
+    return text === undefined || says(failure.message) || says(failure.code);
+  };
+}

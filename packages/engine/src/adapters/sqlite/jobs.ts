@@ -1,0 +1,99 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Failure } from 'redrive';
+import type { ActResult, JobTally, Member, MemberQuery } from '../../ports/inbox.ts';
+import { prepareRows, type Row } from './connection.ts';
+
+/** Who belongs to which bulk job, what became of each, and what became of what was sent. */
+export class JobTable {
+  readonly #add: StatementSync;
+  readonly #mark: StatementSync;
+  readonly #list: StatementSync;
+  readonly #listDone: StatementSync;
+  readonly #listUndone: StatementSync;
+  readonly #tally: StatementSync;
+  readonly #forget: StatementSync;
+  readonly #any: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    const select = 'SELECT item_id, result FROM redrive_members';
+    const page = 'job = ?1 AND item_id > ?2';
+    const inOrder = 'ORDER BY item_id LIMIT ?3';
+    this.#add = db.prepare(
+      'INSERT INTO redrive_members (job, item_id) VALUES (?, ?) ON CONFLICT DO NOTHING',
+    );
+    this.#mark = db.prepare(
+      'UPDATE redrive_members SET result = ?3 WHERE job = ?1 AND item_id = ?2',
+    );
+    this.#list = prepareRows(db, `${select} WHERE ${page} ${inOrder}`);
+    // Those that were dealt with as asked for are nearly all of them; the others have an index.
+    this.#listDone = prepareRows(
+      db,
+      `${select} NOT INDEXED WHERE ${page} AND result = 'done' ${inOrder}`,
+    );
+    this.#listUndone = prepareRows(
+      db,
+      `${select} INDEXED BY redrive_members_undone
+       WHERE ${page} AND result IS NOT NULL AND result <> 'done' AND result = ?4 ${inOrder}`,
+    );
+    const sent = (status: string) => `FROM retry_queue INDEXED BY retry_queue_job
+      WHERE job = ?1 AND job IS NOT NULL AND status <> 'done' AND status = '${status}'`;
+    const back =
+      'FROM redrive_inbox INDEXED BY redrive_inbox_job WHERE job = ?1 AND job IS NOT NULL';
+    // One statement, so that all of it is of one moment.
+    this.#tally = prepareRows(
+      db,
+      `SELECT (SELECT count(*) FROM (SELECT 1 ${sent('pending')} LIMIT ?2)),
+         (SELECT count(*) FROM (SELECT 1 ${sent('retried')} LIMIT ?2)),
+         (SELECT finished_at ${sent('retried')} ORDER BY finished_at DESC LIMIT 1),
+         (SELECT count(*) ${sent('cancelled')}),
+         (SELECT count(*) ${back}),
+         (SELECT failure ${back} ORDER BY id DESC LIMIT 1)`,
+    );
+    this.#forget = db.prepare(
+      `DELETE FROM redrive_members WHERE job = ?1 AND item_id IN (
+         SELECT item_id FROM redrive_members WHERE job = ?1 ORDER BY item_id LIMIT ?2)`,
+    );
+    this.#any = prepareRows(db, 'SELECT 1 FROM redrive_members WHERE job = ? LIMIT 1');
+  }
+
+  add(job: number, itemId: number): void {
+    this.#add.run(job, itemId);
+  }
+
+  mark(job: number, itemId: number, result: ActResult): void {
+    this.#mark.run(job, itemId, result);
+  }
+
+  list({ job, result, after, limit }: MemberQuery): Member[] {
+    const rows = this.#rows(job, result, after, limit) as unknown as Row[];
+    return rows.map(([itemId, known]) => ({
+      itemId: itemId as number,
+      ...(known === null ? {} : { result: known as ActResult }),
+    }));
+  }
+
+  tally(job: number, most: number): JobTally {
+    const row = this.#tally.get(job, most) as unknown as Row;
+    const [underway, taken, takenAtMs, cancelled, back, failure] = row;
+    return {
+      underway: underway as number,
+      taken: taken as number,
+      ...(takenAtMs === null ? {} : { takenAtMs: takenAtMs as number }),
+      cancelled: cancelled as number,
+      back: back as number,
+      ...(failure === null ? {} : { failure: JSON.parse(failure as string) as Failure }),
+    };
+  }
+
+  /** True: none are left. */
+  forget(job: number, limit: number): boolean {
+    this.#forget.run(job, limit);
+    return this.#any.get(job) === undefined;
+  }
+
+  #rows(job: number, result: ActResult | undefined, after: number, limit: number) {
+    if (result === undefined) return this.#list.all(job, after, limit);
+    if (result === 'done') return this.#listDone.all(job, after, limit);
+    return this.#listUndone.all(job, after, limit, result);
+  }
+}

@@ -1,0 +1,31 @@
+import type { Clock } from 'redrive';
+import type { Database } from './database.ts';
+import { Aftermath } from './lines.ts';
+import type { Statements } from './statements.ts';
+import type { Watchers } from './watch.ts';
+
+/** Writes tasks: what was touched goes on in the same commit, and who waits for it is told after. */
+export class Writer {
+  readonly #database: Database<Statements>;
+  readonly #clock: Clock;
+  readonly #watchers: Watchers;
+
+  constructor(database: Database<Statements>, clock: Clock, watchers: Watchers) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#watchers = watchers;
+  }
+
+  /** The time is that of the lock, not of the call. `work` may be called again. */
+  async write<R>(work: (statements: Statements, nowMs: number, after: Aftermath) => R): Promise<R> {
+    const { result, hint } = await this.#database.write((statements) => {
+      const nowMs = this.#clock.now();
+      const after = new Aftermath();
+      const done = work(statements, nowMs, after);
+      statements.turns.advance(after);
+      return { result: done, hint: after.wake.hint(nowMs) };
+    });
+    if (hint) this.#watchers.tell(hint);
+    return result;
+  }
+}

@@ -1,0 +1,145 @@
+import { describe, expect, test } from 'vitest';
+import { giveUp } from './outcomes.ts';
+import { createTestEngine } from './testing/test-engine.ts';
+
+/** An engine whose handler `orders` fails while `broken` says so. */
+function shop() {
+  const broken = new Set<number>();
+  const seen: number[] = [];
+  const engine = createTestEngine().handle('orders', async ({ n }: { n: number }) => {
+    seen.push(n);
+    return broken.has(n) ? giveUp(`order ${n} is bad`) : undefined;
+  });
+  const dead = async (...ns: number[]) => {
+    for (const n of ns) broken.add(n);
+    for (const n of ns) await engine.submit('orders', { n });
+    await engine.drain();
+    const { items } = await engine.inbox.items({ state: 'open', limit: 100 });
+    return items.toReversed().map(({ id }) => id);
+  };
+  return { engine, broken, seen, dead };
+}
+
+describe('one item', () => {
+  test('is replayed once, whoever asks again', async () => {
+    const { engine, broken, seen, dead } = shop();
+    const [id] = await dead(1);
+    broken.clear();
+    await engine.inbox.replay(id!, { by: 'ann' });
+    await expect(engine.inbox.replay(id!)).rejects.toMatchObject({
+      code: 'ITEM_CLOSED',
+      message: expect.stringMatching(/replayed at .* by ann/),
+    });
+    await engine.drain();
+    expect(seen).toEqual([1, 1]);
+    expect(await engine.inbox.item(id!)).toMatchObject({ state: 'replayed', closedBy: 'ann' });
+  });
+
+  test('is replayed with another payload, and keeps the original', async () => {
+    const { engine, seen, dead } = shop();
+    const [id] = await dead(1);
+    await engine.inbox.edit(id!, { payload: { n: 7 }, by: 'ann' });
+    await engine.inbox.replay(id!);
+    await engine.drain();
+    expect(seen).toEqual([1, 7]);
+    const item = await engine.inbox.item(id!);
+    expect(new TextDecoder().decode(item?.payload)).toBe('{"n":1}');
+    expect(new TextDecoder().decode(item?.edit?.payload)).toBe('{"n":7}');
+  });
+
+  test('that is not there, or is closed, says so', async () => {
+    const { engine, dead } = shop();
+    const [id] = await dead(1);
+    await expect(engine.inbox.replay(99)).rejects.toMatchObject({ code: 'ITEM_UNKNOWN' });
+    await engine.inbox.discard(id!);
+    await expect(engine.inbox.resolve(id!)).rejects.toMatchObject({ code: 'ITEM_CLOSED' });
+    await engine.inbox.restore(id!);
+    await engine.inbox.resolve(id!);
+    await expect(engine.inbox.edit(id!, { to: 'ftp://x' })).rejects.toMatchObject({
+      code: 'NO_DESTINATION',
+    });
+  });
+});
+
+describe('a bulk replay', () => {
+  test('sends all that match, and nothing that came later', async () => {
+    const { engine, broken, seen, dead } = shop();
+    await dead(1, 2, 3);
+    broken.clear();
+    const { id } = await engine.inbox.replayAll({ lane: 'handler:orders' });
+    await engine.drain();
+    await engine.advance('1s');
+    expect(await engine.inbox.job(id)).toMatchObject({
+      state: 'finished',
+      total: 3,
+      done: 3,
+      left: 0,
+      back: 0,
+    });
+    expect(seen).toEqual([1, 2, 3, 1, 2, 3]);
+  });
+
+  test('with a canary stops at the first that comes back, and says why', async () => {
+    const { engine, broken, seen, dead } = shop();
+    await dead(...Array.from({ length: 20 }, (_, i) => i + 1));
+    broken.clear();
+    broken.add(4);
+    seen.length = 0;
+    const { id } = await engine.inbox.replayAll({ all: true }, { canary: [1, 5] });
+    await engine.drain();
+    await engine.advance('1s');
+    await engine.drain();
+    expect(await engine.inbox.job(id)).toMatchObject({
+      state: 'stopped',
+      total: 20,
+      done: 6,
+      left: 14,
+      back: 1,
+      why: '1 of 6 came back in step 2, the last because: order 4 is bad',
+    });
+    expect(seen).toEqual([1, 2, 3, 4, 5, 6]);
+    await engine.inbox.resumeJob(id);
+    await engine.drain();
+    await engine.advance('1s');
+    expect(await engine.inbox.job(id)).toMatchObject({ state: 'finished', done: 20, back: 1 });
+  });
+
+  test('goes at its pace', async () => {
+    const { engine, broken, seen, dead } = shop();
+    await dead(...Array.from({ length: 30 }, (_, i) => i + 1));
+    broken.clear();
+    seen.length = 0;
+    await engine.inbox.replayAll({ all: true }, { perSecond: 10 });
+    await engine.advance('999ms');
+    expect(seen.length).toBeGreaterThanOrEqual(9);
+    expect(seen.length).toBeLessThanOrEqual(10);
+    await engine.advance('3s');
+    expect(seen).toHaveLength(30);
+  });
+
+  test('that is paused sends nothing, and one that is cancelled leaves its counts', async () => {
+    const { engine, broken, seen, dead } = shop();
+    await dead(...Array.from({ length: 30 }, (_, i) => i + 1));
+    broken.clear();
+    seen.length = 0;
+    const { id } = await engine.inbox.replayAll({ all: true }, { perSecond: 10 });
+    await engine.advance('500ms');
+    await engine.inbox.pauseJob(id);
+    const sent = seen.length;
+    await engine.advance('10s');
+    expect(seen).toHaveLength(sent);
+    const report = await engine.inbox.cancelJob(id);
+    expect(report).toMatchObject({ state: 'cancelled', done: sent, left: 30 - sent });
+    await expect(engine.inbox.resumeJob(id)).rejects.toMatchObject({ code: 'JOB_OVER' });
+  });
+
+  test('needs a filter that says something and matches something', async () => {
+    const { engine, dead } = shop();
+    await dead(1);
+    await expect(engine.inbox.replayAll({})).rejects.toMatchObject({ code: 'EMPTY_FILTER' });
+    await expect(engine.inbox.replayAll({ lane: 'handler:x' })).rejects.toMatchObject({
+      code: 'NOTHING_MATCHES',
+    });
+    expect(await engine.inbox.preview({ text: 'order' })).toMatchObject({ count: 1 });
+  });
+});

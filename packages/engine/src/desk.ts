@@ -1,0 +1,375 @@
+import type { OperatorFacts } from './audit-facts.ts';
+import {
+  type Changes,
+  byOf,
+  checkedChanges,
+  checkedFilter,
+  checkedItemId,
+  checkedNote,
+  checkedReplay,
+  checkedSelection,
+  type ReplayOptions,
+  type Selection,
+} from './selection.ts';
+import type { By, EngineInbox, JobReport } from './engine-inbox.ts';
+import { EngineError } from './errors.ts';
+import { cancelledJob, isOver, type Job, left, pausedJob, resumedJob } from './jobs.ts';
+import type {
+  ActResult,
+  Group,
+  GroupQuery,
+  Inbox,
+  InboxItem,
+  ItemAction,
+  ItemFilter,
+  ItemPage,
+  ItemQuery,
+  JobTally,
+  Member,
+} from './ports/inbox.ts';
+import { jobKey } from './ports/inbox.ts';
+import type { Store } from './ports/store.ts';
+import { checkedLimit } from './submission.ts';
+import type { Submitter } from './submitter.ts';
+
+interface DeskParts {
+  /** The store, once it is open. */
+  store: () => Promise<Store>;
+  submitter: Submitter;
+  maxPayloadBytes: number;
+  nowMs: () => number;
+  /** A job is there to be carried out, or was changed. */
+  wakeRunner: () => void;
+  /** For the audit trail. */
+  acted: (action: string, facts: OperatorFacts) => void;
+}
+
+const SAMPLE = 10;
+const COUNTER = 'jobs';
+const MAX_TRIES = 100;
+const MOST_COUNTED = 1_000_000;
+
+/** Where operators stand. See the interface `EngineInbox` for what each method promises. */
+export class Desk implements EngineInbox {
+  readonly #parts: DeskParts;
+
+  constructor(parts: DeskParts) {
+    this.#parts = parts;
+  }
+
+  async item(id: number): Promise<InboxItem | undefined> {
+    return (await this.#parts.store()).item(checkedItemId(id));
+  }
+
+  async items({ before, limit, ...filter }: ItemQuery): Promise<ItemPage> {
+    const query = { ...checkedFilter(filter), limit: checkedLimit(limit) };
+    return (await this.#parts.store()).items(before === undefined ? query : { ...query, before });
+  }
+
+  async attempts(taskId: number): ReturnType<Inbox['attempts']> {
+    return (await this.#parts.store()).attempts(taskId);
+  }
+
+  async groups({ limit = 100, ...query }: Partial<GroupQuery> = {}): Promise<Group[]> {
+    return (await this.#parts.store()).groups({ ...query, limit: checkedLimit(limit) });
+  }
+
+  async annotate(
+    fingerprint: string,
+    { by, ...notes }: { note?: string; owner?: string } & By,
+  ): Promise<void> {
+    const checked = checkedNote(notes);
+    const store = await this.#parts.store();
+    if (!(await store.annotate(fingerprint, checked))) {
+      throw new EngineError('ITEM_UNKNOWN', `There is no group '${fingerprint}'.`);
+    }
+    this.#parts.acted('annotate', { group: fingerprint, ...byOf(by) });
+  }
+
+  async replay(id: number, { by, ...changes }: Changes & By = {}): Promise<void> {
+    const isChanged = Object.values(changes).some((one) => one !== undefined);
+    const edit = isChanged ? { edit: await this.#checkedEdit(id, changes, by) } : {};
+    await this.#act(id, { type: 'replay', ...byOf(by), ...edit });
+  }
+
+  async edit(id: number, changes: (Changes & By) | undefined): Promise<InboxItem> {
+    const { by, ...rest } = changes ?? {};
+    const edit = changes && (await this.#checkedEdit(id, rest, by));
+    await this.#act(id, { type: 'edit', ...byOf(by), edit });
+    return (await this.item(id))!;
+  }
+
+  resolve(id: number, { by }: By = {}): Promise<void> {
+    return this.#act(id, { type: 'resolve', ...byOf(by) });
+  }
+
+  discard(id: number, { by }: By = {}): Promise<void> {
+    return this.#act(id, { type: 'discard', ...byOf(by) });
+  }
+
+  restore(id: number, { by }: By = {}): Promise<void> {
+    return this.#act(id, { type: 'restore', ...byOf(by) });
+  }
+
+  async erase(id: number, { by }: By = {}): Promise<void> {
+    byOf(by);
+    const { messageId } = await this.#known(id);
+    const result = await (await this.#parts.store()).erase(messageId, by);
+    if (result === 'busy') {
+      throw new EngineError(
+        'ITEM_BUSY',
+        `The message of item ${id} is on its way again. Cancel it, or wait until it is settled.`,
+      );
+    }
+    this.#parts.acted('erase', { item: id, messageId, ...byOf(by) });
+  }
+
+  async preview(selection: Selection): Promise<{ count: number; sample: InboxItem[] }> {
+    const filter: ItemFilter = { ...checkedSelection(selection), state: 'open' };
+    const store = await this.#parts.store();
+    const count = await store.count(filter);
+    const sample: InboxItem[] = [];
+    let page: ItemPage = { items: [], next: Infinity };
+    while (page.next !== undefined && sample.length < Math.min(SAMPLE, count)) {
+      const before = page.next === Infinity ? {} : { before: page.next };
+      page = await store.items({ ...filter, ...before, limit: SAMPLE - sample.length });
+      sample.push(...page.items);
+    }
+    return { count, sample };
+  }
+
+  async replayAll(selection: Selection, options: ReplayOptions = {}): Promise<JobReport> {
+    return this.#begin('replay', selection, checkedReplay(options));
+  }
+
+  async resolveAll(selection: Selection, { by }: By = {}): Promise<JobReport> {
+    return this.#begin('resolve', selection, { canary: [], observeMs: 0, ...byOf(by) });
+  }
+
+  async discardAll(selection: Selection, { by }: By = {}): Promise<JobReport> {
+    return this.#begin('discard', selection, { canary: [], observeMs: 0, ...byOf(by) });
+  }
+
+  async job(id: number): Promise<JobReport> {
+    return this.#report((await this.#read(id)).job);
+  }
+
+  async jobs(): Promise<JobReport[]> {
+    const store = await this.#parts.store();
+    const { documents } = await store.readState('job:');
+    const jobs = documents.map(({ value }) => value as Job).sort((a, b) => b.id - a.id);
+    return Promise.all(jobs.map((job) => this.#report(job)));
+  }
+
+  async members(
+    job: number,
+    { result, after = 0, limit = 100 }: { result?: ActResult; after?: number; limit?: number } = {},
+  ): Promise<Member[]> {
+    await this.#read(job);
+    const query = { job, after, limit: checkedLimit(limit) };
+    const store = await this.#parts.store();
+    return store.members(result === undefined ? query : { ...query, result });
+  }
+
+  pauseJob(id: number, { by }: By = {}): Promise<JobReport> {
+    return this.#changeJob(id, 'pause', by, (job) =>
+      job.state === 'running' ? pausedJob(job) : job,
+    );
+  }
+
+  resumeJob(id: number, { by }: By = {}): Promise<JobReport> {
+    return this.#changeJob(id, 'resume', by, (job, tally) => resumedJob(job, tally));
+  }
+
+  cancelJob(id: number, { by }: By = {}): Promise<JobReport> {
+    return this.#changeJob(id, 'cancel', by, (job) => cancelledJob(job, this.#parts.nowMs()));
+  }
+
+  async #begin(
+    action: Job['action'],
+    selection: Selection,
+    options: Pick<Job, 'canary' | 'observeMs'> & Partial<Job>,
+  ): Promise<JobReport> {
+    const filter = checkedSelection(selection);
+    if (options.to) await this.#parts.submitter.check(options.to, undefined, undefined);
+    const store = await this.#parts.store();
+    const open: ItemFilter = { ...filter, state: 'open' };
+    const [count, newest] = [
+      await store.count(open),
+      (await store.items({ state: 'open', limit: 1 })).items[0],
+    ];
+    if (count === 0 || !newest) {
+      throw new EngineError(
+        'NOTHING_MATCHES',
+        'No open item matches. Look at the groups, or at items of another state.',
+      );
+    }
+    const nowMs = this.#parts.nowMs();
+    const job: Job = {
+      ...options,
+      id: await this.#nextId(store),
+      action,
+      filter,
+      state: 'running',
+      createdAtMs: nowMs,
+      before: newest.id + 1,
+      total: 0,
+      cursor: 0,
+      done: 0,
+      skipped: 0,
+      failed: 0,
+      step: 0,
+      stepSent: 0,
+      nextAtMs: 0,
+      cancelled: 0,
+      parked: 0,
+      forgiven: 0,
+    };
+    await store.writeState(jobKey(job.id), job, 0);
+    const { by, ...details } = options;
+    this.#parts.acted(`${action}All`, { job: job.id, by, details: { filter, ...details } });
+    this.#parts.wakeRunner();
+    return this.#report(job);
+  }
+
+  /** Jobs have short numbers, one after the other. */
+  async #nextId(store: Store): Promise<number> {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const { documents } = await store.readState(COUNTER);
+      const known = documents.find(({ key }) => key === COUNTER);
+      const id = (Number(known?.value) || 0) + 1;
+      if (await store.writeState(COUNTER, id, known?.version ?? 0)) return id;
+    }
+    throw busy();
+  }
+
+  async #changeJob(
+    id: number,
+    action: string,
+    by: string | undefined,
+    change: (job: Job, tally: JobTally) => Job,
+  ): Promise<JobReport> {
+    const facts = { job: id, ...byOf(by) };
+    const store = await this.#parts.store();
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const { job, version } = await this.#read(id);
+      if (isOver(job)) {
+        throw new EngineError(
+          'JOB_OVER',
+          `Job ${id} is ${job.state}: it cannot ${action} any more.`,
+        );
+      }
+      const after = change(job, await store.tally(id, 1));
+      // Its runner writes often: whoever is faster, the other one looks again.
+      if (!(await store.writeState(jobKey(id), after, version))) continue;
+      this.#parts.acted(`${action}Job`, facts);
+      this.#parts.wakeRunner();
+      return this.#report(after);
+    }
+    throw busy();
+  }
+
+  async #read(id: number): Promise<{ job: Job; version: number }> {
+    const store = await this.#parts.store();
+    const { documents } = await store.readState(jobKey(id));
+    const found = documents.find(({ key }) => key === jobKey(id));
+    if (!found) throw new EngineError('JOB_UNKNOWN', `There is no job ${id}.`);
+    return { job: found.value as Job, version: found.version };
+  }
+
+  async #report(job: Job): Promise<JobReport> {
+    const store = await this.#parts.store();
+    const { underway, taken, back } = await store.tally(job.id, MOST_COUNTED);
+    const { id, action, why, by, total, done, skipped, failed, canary, perSecond } = job;
+    const { createdAtMs, finishedAtMs, step } = job;
+    const isFreezing = job.state === 'running' && job.before !== undefined;
+    return {
+      id,
+      action,
+      state: isFreezing ? 'freezing' : job.state,
+      ...(why === undefined ? {} : { why }),
+      ...(by === undefined ? {} : { by }),
+      total,
+      done,
+      skipped,
+      failed,
+      left: left(job),
+      underway,
+      taken,
+      back,
+      canary,
+      ...(step < canary.length ? { step: step + 1 } : {}),
+      ...(perSecond === undefined ? {} : { perSecond }),
+      createdAtMs,
+      ...(finishedAtMs === undefined ? {} : { finishedAtMs }),
+    };
+  }
+
+  async #act(id: number, action: ItemAction): Promise<void> {
+    const store = await this.#parts.store();
+    const [result] = await store.act([checkedItemId(id)], action);
+    if (result !== 'done') throw await this.#refusal(id, result!, action);
+    const { type, ...facts } = action;
+    this.#parts.acted(type, { item: id, ...('by' in facts ? byOf(facts.by) : {}) });
+  }
+
+  async #refusal(id: number, result: ActResult, action: ItemAction): Promise<EngineError> {
+    if (result === 'unknown') return unknownItem(id);
+    if (result === 'unaddressed') {
+      return new EngineError(
+        'NO_DESTINATION',
+        `Item ${id} is a message that could not be read. Say where it goes: replay(${id}, { to, payload }).`,
+      );
+    }
+    if (result === 'conflict') {
+      return new EngineError(
+        'ITEM_CONFLICT',
+        `The message of item ${id} is already known at that destination. Cancel or discard it there first.`,
+      );
+    }
+    return new EngineError(
+      'ITEM_CLOSED',
+      `Item ${id} cannot ${action.type}: ${await this.#standing(id)}`,
+    );
+  }
+
+  /** What is there instead, in words. */
+  async #standing(id: number): Promise<string> {
+    const item = await this.item(id);
+    if (!item) return 'it is not there any more.';
+    if (item.state === 'open') return 'it is open.';
+    const when =
+      item.closedAtMs === undefined ? '' : ` at ${new Date(item.closedAtMs).toISOString()}`;
+    const who = item.closedBy === undefined ? '' : ` by ${item.closedBy}`;
+    return `it was ${item.state}${when}${who}.`;
+  }
+
+  async #known(id: number): Promise<InboxItem> {
+    const item = await this.item(id);
+    if (!item) throw unknownItem(id);
+    return item;
+  }
+
+  /** Held to what a submit to that destination is held to. */
+  async #checkedEdit(id: number, changes: Changes, by: string | undefined) {
+    const edit = checkedChanges(changes, this.#parts.maxPayloadBytes, by);
+    const item = await this.#known(id);
+    const headers = edit.headers ?? item.context?.headers;
+    const destination = edit.destination ?? item.destination;
+    if (destination.kind !== 'source') {
+      await this.#parts.submitter.check(destination, changes.payload, {
+        ...item.context,
+        ...(headers ? { headers } : {}),
+      });
+    }
+    return edit;
+  }
+}
+
+function unknownItem(id: number): EngineError {
+  return new EngineError('ITEM_UNKNOWN', `There is no item ${id} in the inbox.`);
+}
+
+function busy(): EngineError {
+  return new EngineError('STORE_UNAVAILABLE', 'Others were faster again and again. Try again.');
+}

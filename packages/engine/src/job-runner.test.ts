@@ -1,0 +1,136 @@
+import { virtualClock } from 'redrive/testing';
+import { describe, expect, test } from 'vitest';
+import { MemoryStore } from './adapters/memory/store.ts';
+import { hostOf } from './host.ts';
+import { itemOf } from './item.ts';
+import { JobRunner } from './job-runner.ts';
+import type { Job } from './jobs.ts';
+import { jobKey } from './ports/inbox.ts';
+import { newTask } from './testing/fixtures.ts';
+
+const failure = { class: 'transient', code: 'E' } as const;
+
+async function stage(items: number) {
+  const clock = virtualClock();
+  const store = new MemoryStore(clock, 10_000);
+  const logged: string[] = [];
+  const log = (_: object, message: string) => void logged.push(message);
+  const host = hostOf({
+    clock,
+    log: { debug: log, info: log, warn: log, error: log },
+  });
+  for (let n = 1; n <= items; n++) {
+    const task = newTask({ status: 'failed', failure });
+    await store.change([task], () => ({
+      result: true,
+      task,
+      item: itemOf('EXHAUSTED', failure, task.lane),
+    }));
+  }
+  const ended: Job[] = [];
+  const runner = (instance: string, on = store) =>
+    new JobRunner({
+      store: on,
+      host,
+      instance,
+      nowMs: () => clock.now(),
+      pollMs: 1000,
+      ended: (job) => void ended.push(job),
+    });
+  const write = (job: Partial<Job> = {}) => store.writeState(jobKey(1), jobOf(items, job), 0);
+  const read = async () => (await store.readState(jobKey(1))).documents[0]!.value as Job;
+  return { clock, store, runner, write, read, ended, logged };
+}
+
+function jobOf(items: number, more: Partial<Job>): Job {
+  return {
+    id: 1,
+    action: 'resolve',
+    filter: {},
+    canary: [],
+    observeMs: 0,
+    state: 'running',
+    createdAtMs: 0,
+    before: items + 1,
+    total: 0,
+    cursor: 0,
+    done: 0,
+    skipped: 0,
+    failed: 0,
+    step: 0,
+    stepSent: 0,
+    nextAtMs: 0,
+    cancelled: 0,
+    parked: 0,
+    forgiven: 0,
+    ...more,
+  };
+}
+
+describe('the runner of bulk jobs', () => {
+  test('carries out a job to its end, and says so once', async () => {
+    const { clock, store, runner, write, read, ended } = await stage(2500);
+    await write();
+    const one = runner('one');
+    one.start();
+    await clock.advance(5000);
+    expect(await read()).toMatchObject({ state: 'finished', total: 2500, done: 2500 });
+    expect(await store.count({ state: 'open' })).toBe(0);
+    expect(ended).toHaveLength(1);
+    await one.stop();
+  });
+
+  test('leaves a job alone that another one is at, and takes it over when that one is silent', async () => {
+    const { clock, runner, write, read } = await stage(3);
+    const owner = { by: 'dead', untilMs: clock.now() + 30_000 };
+    await write({ owner });
+    const one = runner('one');
+    one.start();
+    await clock.advance(20_000);
+    expect(await read()).toMatchObject({ state: 'running', done: 0, owner });
+    await clock.advance(15_000);
+    expect(await read()).toMatchObject({ state: 'finished', done: 3 });
+    await one.stop();
+  });
+
+  test('hands a job over when it stops', async () => {
+    const { clock, runner, write, read } = await stage(3);
+    await write({ action: 'replay', perSecond: 1 });
+    const one = runner('one');
+    one.start();
+    await clock.advance(1500);
+    await one.stop();
+    const { owner, done } = await read();
+    expect({ owner, done }).toEqual({ owner: undefined, done: 2 });
+    const two = runner('two');
+    two.start();
+    await clock.advance(10_000);
+    expect(await read()).toMatchObject({ done: 3, owner: { by: 'two' } });
+    await two.stop();
+  });
+
+  test('passes over a member that cannot be written, and no other', async () => {
+    const { clock, store, runner, write, read, logged } = await stage(40);
+    const poisoned = Object.create(store, {
+      act: {
+        value: (...args: Parameters<MemoryStore['act']>) =>
+          args[0].includes(17) && args[1].type !== 'pass'
+            ? Promise.reject(new Error('cannot be written'))
+            : store.act(...args),
+      },
+    }) as MemoryStore;
+    for (const name of ['readState', 'writeState', 'members', 'tally', 'freeze'] as const) {
+      Object.defineProperty(poisoned, name, { value: store[name].bind(store) });
+    }
+    await write();
+    const one = runner('one', poisoned);
+    one.start();
+    await clock.advance(5000);
+    expect(await read()).toMatchObject({ state: 'finished', done: 39, failed: 1 });
+    expect(await store.members({ job: 1, result: 'fault', after: 0, limit: 9 })).toEqual([
+      { itemId: 17, result: 'fault' },
+    ]);
+    expect(logged).toContain('an item is passed over');
+    await one.stop();
+  });
+});

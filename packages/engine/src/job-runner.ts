@@ -1,0 +1,245 @@
+import { EngineError, isStoreError } from './errors.ts';
+import type { Host } from './host.ts';
+import { afterAct, afterFreeze, type Job, nextMove, WINDOW } from './jobs.ts';
+import { pause } from './patience.ts';
+import { type ItemAction, jobKey, type JobTally } from './ports/inbox.ts';
+import type { Store } from './ports/store.ts';
+
+const PREFIX = 'job:';
+/** How long an instance may be silent about a job before another one takes it over, and how often it speaks. */
+const TURN_MS = 30_000;
+const RENEW_MS = 10_000;
+const MAX_AT_ONCE = 10;
+const PAGE = 1000;
+/** After something that failed, so that a store in trouble is not asked without end. */
+const REST_MS = 1000;
+
+const NOTHING: JobTally = { underway: 0, taken: 0, cancelled: 0, back: 0 };
+
+interface RunnerParts {
+  store: Store;
+  host: Host;
+  instance: string;
+  /** The store's time. */
+  nowMs: () => number;
+  pollMs: number;
+  /** Told when a job has come to an end, or stopped. */
+  ended: (job: Job) => void;
+}
+
+/**
+ * Carries out bulk jobs. The document of a job says how far it is, and every step is committed together with it: whoever
+ * dies in between loses nothing, and whoever is too late does nothing.
+ */
+export class JobRunner {
+  readonly #parts: RunnerParts;
+  readonly #ending = new AbortController();
+  readonly #running = new Map<number, Promise<void>>();
+  /** Ends a wait early: something was settled, or somebody has changed a job. */
+  #nudge = new AbortController();
+  #isStarted = false;
+  #work: Promise<void> | undefined;
+
+  constructor(parts: RunnerParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#isStarted = true;
+    this.#work ??= this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    this.wake();
+    await this.#work;
+    await Promise.all(this.#running.values());
+  }
+
+  /** Looks at once. */
+  wake(): void {
+    if (!this.#isStarted) return;
+    const nudge = this.#nudge;
+    this.#nudge = new AbortController();
+    nudge.abort();
+  }
+
+  async #run(): Promise<void> {
+    const { host, pollMs } = this.#parts;
+    while (!this.#ending.signal.aborted) {
+      const nudge = this.#nudge.signal;
+      try {
+        await this.#takeJobs();
+      } catch (error) {
+        host.log.warn({ err: error }, 'bulk jobs could not be read, trying again');
+        await pause(host, REST_MS, this.#ending.signal);
+      }
+      await pause(host, pollMs, nudge);
+    }
+  }
+
+  async #takeJobs(): Promise<void> {
+    const { store, instance } = this.#parts;
+    const { nowMs, documents } = await store.readState(PREFIX);
+    for (const { value, version } of documents) {
+      const job = value as Job;
+      const isFree = !job.owner || job.owner.by === instance || job.owner.untilMs <= nowMs;
+      if (job.state !== 'running' || !isFree || this.#running.has(job.id)) continue;
+      if (this.#running.size >= MAX_AT_ONCE || this.#ending.signal.aborted) return;
+      const mine = this.#owned(job);
+      if (!(await store.writeState(jobKey(job.id), mine, version))) continue;
+      const work = this.#carryOut(mine, version + 1).finally(() => this.#running.delete(job.id));
+      this.#running.set(job.id, work);
+    }
+  }
+
+  async #carryOut(job: Job, version: number): Promise<void> {
+    const { host } = this.#parts;
+    let held: Held | undefined = { job, version };
+    while (held && !this.#ending.signal.aborted) {
+      try {
+        held = await this.#step(held);
+      } catch (error) {
+        host.log.warn({ err: error, job: job.id }, 'a bulk job met an error, trying again');
+        await pause(host, REST_MS, this.#ending.signal);
+        held = await this.#reload(job.id);
+      }
+    }
+    if (held) await this.#release(held);
+  }
+
+  /** What is held after it; undefined: the job is over, or another's. */
+  async #step(held: Held): Promise<Held | undefined> {
+    const { store, nowMs, ended } = this.#parts;
+    const { job, version } = held;
+    const nudge = this.#nudge.signal;
+    const isReplay = job.action === 'replay' && job.before === undefined;
+    const tally = isReplay ? await store.tally(job.id, job.parked + WINDOW) : NOTHING;
+    const move = nextMove(job, tally, nowMs());
+    switch (move.do) {
+      case 'leave':
+        return undefined;
+      case 'freeze': {
+        const { filter, before = 0 } = job;
+        let next = job;
+        const hold = {
+          job: job.id,
+          version,
+          next: (frozen: Parameters<typeof afterFreeze>[1]) =>
+            (next = this.#owned(afterFreeze(job, frozen))),
+        };
+        const frozen = await store.freeze(filter, { before, limit: PAGE }, hold);
+        return frozen ? { job: next, version: version + 1 } : this.#reload(job.id);
+      }
+      case 'act':
+        return this.#act(held, move);
+      case 'wait': {
+        await pause(this.#parts.host, Math.min(move.ms, RENEW_MS), nudge);
+        const isLate = (job.owner?.untilMs ?? 0) - nowMs() < TURN_MS - RENEW_MS;
+        return isLate ? this.#write(this.#owned(job), version) : held;
+      }
+      case 'write': {
+        const after = await this.#write(this.#owned(move.job), version);
+        if (after && after.job.state !== 'running') ended(after.job);
+        return after;
+      }
+    }
+  }
+
+  async #act(
+    held: Held,
+    { limit, isTrial }: { limit: number; isTrial: boolean },
+  ): Promise<Held | undefined> {
+    const { job, most = Infinity } = held;
+    const page = { job: job.id, after: job.cursor, limit: Math.min(limit, most) };
+    const members = await this.#parts.store.members(page);
+    const ids = members.map(({ itemId }) => itemId);
+    if (ids.length === 0) {
+      throw new EngineError('JOB_UNKNOWN', `The members of job ${job.id} are not there any more.`);
+    }
+    try {
+      return await this.#actOn(held, ids, actionOf(job, isTrial));
+    } catch (error) {
+      if (isStoreError(error)) throw error;
+      // One of them cannot be written: by halves until it stands alone, and is passed over.
+      if (ids.length > 1) return { ...held, most: ids.length >> 1 };
+      this.#parts.host.log.error(
+        { err: error, job: job.id, item: ids[0] },
+        'an item is passed over',
+      );
+      return this.#actOn(held, ids, { type: 'pass' });
+    }
+  }
+
+  async #actOn(
+    { job, version, most = Infinity }: Held,
+    ids: readonly number[],
+    action: ItemAction,
+  ): Promise<Held | undefined> {
+    const { store, nowMs } = this.#parts;
+    let next = job;
+    const results = await store.act(ids, action, {
+      job: job.id,
+      version,
+      next: (all) => (next = this.#owned(afterAct(job, ids, all, nowMs()))),
+    });
+    return results ? { job: next, version: version + 1, most: most * 2 } : this.#reload(job.id);
+  }
+
+  async #write(job: Job, version: number): Promise<Held | undefined> {
+    const isWritten = await this.#parts.store.writeState(jobKey(job.id), job, version);
+    return isWritten ? { job, version: version + 1 } : this.#reload(job.id);
+  }
+
+  /** As it is now, if it is still this instance's to carry out. */
+  async #reload(id: number): Promise<Held | undefined> {
+    const { store, instance, host } = this.#parts;
+    while (!this.#ending.signal.aborted) {
+      try {
+        const { documents } = await store.readState(jobKey(id));
+        const found = documents.find(({ key }) => key === jobKey(id));
+        const job = found?.value as Job | undefined;
+        if (!found || job?.owner?.by !== instance || job.state !== 'running') return undefined;
+        return { job, version: found.version };
+      } catch (error) {
+        host.log.warn({ err: error, job: id }, 'a bulk job could not be read, trying again');
+        await pause(host, REST_MS, this.#ending.signal);
+      }
+    }
+    return undefined;
+  }
+
+  /** So that another instance need not wait until the turn is over. */
+  async #release({ job, version }: Held): Promise<void> {
+    const { owner: _, ...rest } = job;
+    try {
+      await this.#parts.store.writeState(jobKey(job.id), rest, version);
+    } catch (error) {
+      this.#parts.host.log.warn({ err: error, job: job.id }, 'a bulk job is handed over late');
+    }
+  }
+
+  #owned(job: Job): Job {
+    const { instance, nowMs } = this.#parts;
+    return { ...job, owner: { by: instance, untilMs: nowMs() + TURN_MS } };
+  }
+}
+
+interface Held {
+  job: Job;
+  version: number;
+  /** Not more at once: something among the next ones cannot be written. */
+  most?: number;
+}
+
+function actionOf(job: Job, isTrial: boolean): ItemAction {
+  const by = job.by === undefined ? {} : { by: job.by };
+  if (job.action !== 'replay') return { type: job.action, ...by };
+  return {
+    type: 'replay',
+    ...by,
+    job: job.id,
+    ...(isTrial ? { trial: true } : {}),
+    ...(job.to ? { edit: { destination: job.to } } : {}),
+  };
+}

@@ -1,0 +1,212 @@
+/** A bulk job over items of the inbox, and its legal moves. Pure; written by compare-and-set. */
+import type { Failure } from 'redrive';
+import type { ActResult, Frozen, ItemFilter, JobTally } from './ports/inbox.ts';
+import type { Destination } from './task.ts';
+
+/**
+ * `running`: an instance is at it. `stopped`: it ended itself, because too much came back. `cancelled`: by an operator.
+ * `finished`: all members are dealt with, and what was sent is no longer under way.
+ */
+export type JobState = 'running' | 'paused' | 'stopped' | 'cancelled' | 'finished';
+
+export interface Job {
+  id: number;
+  action: 'replay' | 'resolve' | 'discard';
+  /** What was asked for; ids only until they are frozen. */
+  filter: ItemFilter;
+  by?: string;
+  /** Where replayed ones go instead. */
+  to?: Destination;
+  /** Sends so many a second; absent: as fast as they are worked off. */
+  perSecond?: number;
+  /** Sizes of the first steps, each of which must pass before the next begins. */
+  canary: readonly number[];
+  observeMs: number;
+  /** Stops when more have come back; absent: never. */
+  maxFailures?: number;
+  state: JobState;
+  /** Why it stopped. */
+  why?: string;
+  createdAtMs: number;
+  finishedAtMs?: number;
+
+  /** Freezing goes on below this item; absent: the members are fixed. */
+  before?: number;
+  total: number;
+  /** Members up to this item are dealt with. */
+  cursor: number;
+  /** Dealt with as asked for; somebody else was faster; not possible. */
+  done: number;
+  skipped: number;
+  failed: number;
+  /** The present step of the canary, and what was sent in it. */
+  step: number;
+  stepSent: number;
+  /** The pace allows the next one then. */
+  nextAtMs: number;
+  /** What operators cancelled on its way: it proves nothing. */
+  cancelled: number;
+  /** Under way for so long that something must hold it up, a lane that is paused perhaps: it takes no room from others. */
+  parked: number;
+  /** What was under way when that was looked at, and when. */
+  looked?: { underway: number; atMs: number };
+  /** What had come back when an operator let a stopped job go on. */
+  forgiven: number;
+  /** Who is at it, and until when nobody else may be. */
+  owner?: { by: string; untilMs: number };
+}
+
+/** What its runner does next. */
+export type JobMove =
+  | { do: 'freeze' }
+  | { do: 'act'; limit: number; isTrial: boolean }
+  | { do: 'wait'; ms: number }
+  | { do: 'write'; job: Job }
+  | { do: 'leave' };
+
+/** So many may be under way at once: what is fresh does not queue up behind a whole inbox. */
+export const WINDOW = 5000;
+const CHUNK = 1000;
+/** A chunk of a paced job: what is due in this time, so that it goes out evenly. */
+const EVENLY_MS = 100;
+/** What has not moved for so long stands still. */
+const STILL_MS = 5000;
+/** So far may the clocks of two runners differ. */
+const CLOCKS_APART_MS = 1000;
+/** How often a runner looks whether something has changed. */
+const LOOK_MS = 100;
+
+export function nextMove(job: Job, tally: JobTally, nowMs: number): JobMove {
+  if (job.state !== 'running') return { do: 'leave' };
+  if (job.before !== undefined) return { do: 'freeze' };
+  const isSent = left(job) === 0;
+  if (job.action !== 'replay') {
+    return isSent
+      ? { do: 'write', job: finished(job, nowMs) }
+      : { do: 'act', limit: CHUNK, isTrial: false };
+  }
+  if (job.maxFailures !== undefined && tally.back - job.forgiven > job.maxFailures) {
+    return { do: 'write', job: stopped(job, tally, nowMs) };
+  }
+  if (tally.cancelled > job.cancelled) {
+    const stepSent = Math.max(0, job.stepSent - (tally.cancelled - job.cancelled));
+    return { do: 'write', job: { ...job, cancelled: tally.cancelled, stepSent } };
+  }
+  const size = job.canary[job.step];
+  if (isSent || (size !== undefined && job.stepSent >= size)) return afterStep(job, tally, nowMs);
+  const room = WINDOW - Math.max(0, tally.underway - job.parked);
+  if (room <= 0) return whileFull(job, tally, nowMs);
+  const waitMs = job.nextAtMs - nowMs;
+  const paced = job.perSecond === undefined ? CHUNK : evenly(job.perSecond);
+  // A longer wait than a chunk can cause is that of a clock that was set back: it must not stop the job for long.
+  const isMeant = waitMs <= paceMs(job, paced) + CLOCKS_APART_MS;
+  if (waitMs > 0 && isMeant) return { do: 'wait', ms: waitMs };
+  const limit = Math.min(room, paced, CHUNK, size === undefined ? CHUNK : size - job.stepSent);
+  return { do: 'act', limit, isTrial: size !== undefined };
+}
+
+/** Waits for room. What does not move at all is parked, so that one lane that stands still does not hold up the others. */
+function whileFull(job: Job, { underway }: JobTally, nowMs: number): JobMove {
+  const { looked } = job;
+  if (!looked || underway < looked.underway) {
+    return { do: 'write', job: { ...job, looked: { underway, atMs: nowMs } } };
+  }
+  if (nowMs - looked.atMs < STILL_MS) return { do: 'wait', ms: LOOK_MS };
+  const { looked: _, ...rest } = job;
+  return { do: 'write', job: { ...rest, parked: underway } };
+}
+
+/** All of a step is sent: has it worked? */
+function afterStep(job: Job, tally: JobTally, nowMs: number): JobMove {
+  if (tally.underway > 0) return { do: 'wait', ms: LOOK_MS };
+  const isCanary = job.canary.length > 0;
+  if (isCanary && tally.taken > 0) {
+    // A broker only takes over. If it failed there, it comes back.
+    const waitMs = (tally.takenAtMs ?? nowMs) + job.observeMs - nowMs;
+    if (waitMs > 0) return { do: 'wait', ms: Math.min(waitMs, LOOK_MS) };
+  }
+  if (left(job) === 0) return { do: 'write', job: finished(job, nowMs) };
+  return { do: 'write', job: { ...job, step: job.step + 1, stepSent: 0 } };
+}
+
+export function left({ total, done, skipped, failed }: Job): number {
+  return total - done - skipped - failed;
+}
+
+export function afterFreeze(job: Job, { added, next }: Frozen): Job {
+  const total = job.total + added;
+  if (next !== undefined) return { ...job, total, before: next };
+  const { before: _, ...rest } = job;
+  const { ids: __, ...filter } = job.filter;
+  return { ...rest, total, filter };
+}
+
+/** What became of these members, in the order of their items. */
+export function afterAct(
+  job: Job,
+  ids: readonly number[],
+  results: readonly ActResult[],
+  nowMs: number,
+): Job {
+  const count = (those: readonly ActResult[]) =>
+    results.filter((one) => those.includes(one)).length;
+  const done = count(['done']);
+  const failed = count(['unaddressed', 'conflict', 'fault']);
+  return {
+    ...job,
+    cursor: ids.at(-1) ?? job.cursor,
+    done: job.done + done,
+    failed: job.failed + failed,
+    skipped: job.skipped + results.length - done - failed,
+    stepSent: job.stepSent + done,
+    nextAtMs: nowMs + paceMs(job, done),
+  };
+}
+
+export function pausedJob(job: Job): Job {
+  return { ...job, state: 'paused' };
+}
+
+/** Goes on. What has come back up to now is forgiven. */
+export function resumedJob(job: Job, tally: JobTally): Job {
+  const { why: _, finishedAtMs: __, ...rest } = job;
+  return {
+    ...rest,
+    state: 'running',
+    forgiven: job.state === 'stopped' ? tally.back : job.forgiven,
+  };
+}
+
+export function cancelledJob(job: Job, nowMs: number): Job {
+  return { ...job, state: 'cancelled', finishedAtMs: nowMs };
+}
+
+/** Whether it can still be paused, resumed or cancelled. */
+export function isOver({ state }: Job): boolean {
+  return state === 'finished' || state === 'cancelled';
+}
+
+function finished(job: Job, nowMs: number): Job {
+  return { ...job, state: 'finished', finishedAtMs: nowMs };
+}
+
+function stopped(job: Job, { back, failure }: JobTally, nowMs: number): Job {
+  const came = `${back - job.forgiven} of ${job.done} came back`;
+  const where = job.step < job.canary.length ? ` in step ${job.step + 1}` : '';
+  const why = `${came}${where}${because(failure)}`;
+  return { ...job, state: 'stopped', why, finishedAtMs: nowMs };
+}
+
+function because(failure: Failure | undefined): string {
+  const text = failure?.message ?? failure?.code ?? failure?.class;
+  return text === undefined ? '.' : `, the last because: ${text.slice(0, 200)}`;
+}
+
+function evenly(perSecond: number): number {
+  return Math.max(1, Math.floor((perSecond * EVENLY_MS) / 1000));
+}
+
+/** For how long so many that were sent keep the next ones back. */
+function paceMs({ perSecond }: Job, sent: number): number {
+  return perSecond === undefined ? 0 : (sent * 1000) / perSecond;
+}

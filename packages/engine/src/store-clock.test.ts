@@ -1,0 +1,60 @@
+import { virtualClock } from 'redrive/testing';
+import { expect, it } from 'vitest';
+import { StoreClock } from './store-clock.ts';
+
+it('is the local clock until the store has told its own', () => {
+  const clock = virtualClock(1000);
+  const store = new StoreClock(clock);
+  expect(store.nowMs).toBe(1000);
+  store.saw(9000);
+  expect(store.nowMs).toBe(9000);
+  clock.jump(-100_000);
+  expect(store.nowMs).toBe(9000);
+});
+
+it('is not set back by an answer that took long, and doubts no more than before', async () => {
+  const clock = virtualClock();
+  const store = new StoreClock(clock);
+  store.saw(5000, clock.monotonic());
+  const sentAt = clock.monotonic();
+  await clock.advance(300);
+  // Told at 5100, and read 200 ms later.
+  store.saw(5100, sentAt);
+  expect(store.nowMs).toBeCloseTo(5300, 0);
+  expect(store.doubtMs).toBeLessThan(2);
+});
+
+it('takes the better of two answers that both took long', async () => {
+  const clock = virtualClock();
+  const store = new StoreClock(clock);
+  await clock.advance(100);
+  store.saw(5000, 0);
+  expect([store.nowMs, store.doubtMs]).toEqual([5000, 101]);
+  await clock.advance(100);
+  store.saw(5190, 190);
+  expect(store.nowMs).toBe(5190);
+  expect(store.doubtMs).toBe(11);
+});
+
+it('follows a clock that was set, in either direction', async () => {
+  const clock = virtualClock();
+  const store = new StoreClock(clock);
+  for (const told of [5000, 3_600_000, 7000]) {
+    store.saw(told, clock.monotonic());
+    expect(store.nowMs).toBe(told);
+    await clock.advance(10);
+    expect(store.nowMs).toBe(told + 10);
+  }
+});
+
+it('follows a clock that goes a little slower than the local one, and is never ahead of it by much', async () => {
+  const clock = virtualClock();
+  const store = new StoreClock(clock);
+  for (let n = 0; n < 1000; n++) {
+    await clock.advance(1000);
+    const told = clock.monotonic() * 0.9998;
+    store.saw(told, clock.monotonic() - 5);
+    expect(store.nowMs - told).toBeLessThan(6);
+    expect(told - store.nowMs).toBeLessThan(6);
+  }
+});

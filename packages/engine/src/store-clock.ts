@@ -1,0 +1,49 @@
+import type { Clock } from 'redrive';
+
+/** Two clocks may drift apart by this much of the time that passes. */
+const DRIFT = 0.0005;
+/** A store may tell whole ms only. */
+const GRAIN_MS = 1;
+
+/**
+ * The store's time, as its answers tell it. One answer that lay about in this process for a while must not set the clock
+ * back: the true distance lies between what the sending and what the receipt of each answer allow, so between all of them.
+ */
+export class StoreClock {
+  readonly #clock: Clock;
+  /** The store's time minus the local monotonic one: at least, and at most. */
+  #leastMs = NaN;
+  #mostMs = NaN;
+  #sawAt = NaN;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Never ahead of the store's time, but for what clocks drift. */
+  get nowMs(): number {
+    return Number.isNaN(this.#leastMs)
+      ? this.#clock.now()
+      : this.#leastMs + this.#clock.monotonic();
+  }
+
+  /** How far `nowMs` may be behind. */
+  get doubtMs(): number {
+    return Number.isNaN(this.#mostMs) ? Infinity : this.#mostMs - this.#leastMs;
+  }
+
+  /** Learns from an answer that just came, to what was asked at `sentAt`. */
+  saw(nowMs: number, sentAt = -Infinity): void {
+    const now = this.#clock.monotonic();
+    const leastMs = nowMs - now;
+    const mostMs = nowMs - sentAt + GRAIN_MS;
+    const driftMs = (now - this.#sawAt) * DRIFT;
+    const knownLeastMs = this.#leastMs - driftMs;
+    const knownMostMs = this.#mostMs + driftMs;
+    // False also at first. Where the two contradict each other, the store's clock was set: the newer one holds.
+    const isSame = leastMs <= knownMostMs && knownLeastMs <= mostMs;
+    this.#leastMs = isSame ? Math.max(leastMs, knownLeastMs) : leastMs;
+    this.#mostMs = isSame ? Math.min(mostMs, knownMostMs) : mostMs;
+    this.#sawAt = now;
+  }
+}

@@ -1,0 +1,23 @@
+import type { Task } from '../task.ts';
+import { LANES } from './model-operations.ts';
+
+/** More than there will ever be. */
+export const ALL = 1000;
+
+export type Key = Pick<Task, 'messageId' | 'destination'>;
+
+/** The first ones are one message for several queues. Their order is that of their message ids. */
+export function identityOf(who: number): Key {
+  const message = who < LANES ? 0 : who;
+  const destination = { kind: 'queue', address: `q${who % LANES}` };
+  return { messageId: numbered(message), destination };
+}
+
+export function laneName(lane: number): string {
+  return `queue:q${lane}`;
+}
+
+/** A UUID with that number. */
+export function numbered(n: number): string {
+  return `${n.toString(16).padStart(8, '0')}-0000-4000-8000-000000000000`;
+}
