@@ -20,8 +20,13 @@ export class Tally {
     });
   }
 
+  /** The time counts from now on, or from the first call before. */
+  begin(): void {
+    if (Number.isNaN(this.#startedAt)) this.#startedAt = performance.now();
+  }
+
   did({ n, dueAtMs }: Work): void {
-    if (this.lateMs.length === 0) this.#startedAt = performance.now();
+    this.begin();
     this.lateMs.push(Date.now() - dueAtMs);
     this.#sum += n;
     if (this.lateMs.length < this.#expected) return;
@@ -30,7 +35,7 @@ export class Tally {
     else this.#fail(new Error('something else was done than was stored'));
   }
 
-  /** The ms since the first was started. */
+  /** The ms since it began, or since the first was started. */
   get elapsedMs(): number {
     return performance.now() - this.#startedAt;
   }

@@ -9,7 +9,7 @@ import { figureOf, noiseNote, takeTurns } from './turns.ts';
 export interface Contestant {
   /** As it is shown; one is called `redrive`. */
   name: string;
-  player: Exclude<PlayerName, 'backlog-postgres' | 'backlog-sqlite'>;
+  player: PlayerName;
   ground: Ground;
   /** What of it is measured, where that differs from the others. */
   skill?: Skill;
@@ -28,24 +28,24 @@ interface Turn {
 export async function throughput(
   skill: Skill,
   contestants: readonly Contestant[],
-  { turns, tasks }: Effort,
+  { turns, tasks, leadIn = tasks }: Pick<Effort, 'turns' | 'tasks'> & { leadIn?: number },
 ): Promise<Result> {
   const notes = [noiseNote()];
   await using grounds = new Grounds();
   const actors = new Map(contestants.map(({ name, player }) => [name, new Actor(player)]));
-  const play = (name: string) =>
+  const play = (name: string, count: number) =>
     playOnce(
       contestants.find((one) => one.name === name)!,
       skill,
       actors.get(name)!,
       grounds,
-      tasks,
+      count,
     );
   const names = contestants.map(({ name }) => name);
   try {
     // Once for nothing: everything is compiled, and the server has grown its files, before it counts.
-    for (const name of names) await play(name);
-    const played = await takeTurns(names, turns, play);
+    for (const name of names) await play(name, leadIn);
+    const played = await takeTurns(names, turns, (name) => play(name, tasks));
     return { ...resultOf(names, played), notes: [cpuNote(names, played), ...notes] };
   } finally {
     for (const actor of actors.values()) await actor.end();
@@ -53,9 +53,9 @@ export async function throughput(
 }
 
 async function playOnce(
-  { ground, player, skill: own }: Contestant,
+  { ground, skill: own }: Contestant,
   skill: Skill,
-  actor: Actor<typeof player>,
+  actor: Actor,
   grounds: Grounds,
   tasks: number,
 ): Promise<Turn> {

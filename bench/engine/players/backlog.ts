@@ -11,19 +11,19 @@ export class BacklogPlayer extends RedrivePlayer {
   /** Stores tasks of the same lane as the work that are due tomorrow and later. */
   async fillFuture(tasks: number): Promise<void> {
     const tomorrow = Date.now() + DAY_MS;
-    await this.submit('work', tasks, (n) => tomorrow + n);
+    await this.submit('work', tasks, (n) => ({ dueAt: tomorrow + n }));
     await this.close();
   }
 
   /** Stores tasks of a lane that is down. */
   async fillSick(tasks: number): Promise<void> {
-    await this.submit('sick', tasks, () => undefined);
+    await this.submit('sick', tasks, () => ({}));
     await this.close();
   }
 
   /** Stores tasks that are due, and claims all of them, so many at once. The ms of each claim. */
   async claims(count: number, perClaim: number): Promise<number[]> {
-    await this.submit('work', count * perClaim, () => undefined);
+    await this.submit('work', count * perClaim, () => ({}));
     await this.close();
     const store = this.storeHere();
     await store.open();

@@ -47,6 +47,23 @@ describe('one item', () => {
     expect(new TextDecoder().decode(item?.edit?.payload)).toBe('{"n":7}');
   });
 
+  test('has another idempotency key once an operator has changed it, and keeps it then', async () => {
+    const keys: string[] = [];
+    const engine = createTestEngine().handle('orders', (_: { n: number }, { idempotencyKey }) => {
+      keys.push(idempotencyKey);
+      return giveUp('no');
+    });
+    const { id } = await engine.submit('orders', { n: 1 });
+    await engine.drain();
+    await engine.inbox.replay(1);
+    await engine.drain();
+    await engine.inbox.replay(2, { payload: { n: 2 } });
+    await engine.drain();
+    await engine.inbox.replay(3);
+    await engine.drain();
+    expect(keys).toEqual([id, id, `${id}.2`, `${id}.2`]);
+  });
+
   test('that is not there, or is closed, says so', async () => {
     const { engine, dead } = shop();
     const [id] = await dead(1);

@@ -2,6 +2,8 @@ import type { OperatorFacts } from './audit-facts.ts';
 import {
   type Changes,
   byOf,
+  checkedBy,
+  checkNames,
   checkedChanges,
   checkedFilter,
   checkedItemId,
@@ -71,6 +73,7 @@ export class Desk implements EngineInbox {
   }
 
   async groups({ limit = 100, ...query }: Partial<GroupQuery> = {}): Promise<Group[]> {
+    checkNames(query, ['fingerprint', 'lane', 'all', 'before'], 'A query of groups');
     return (await this.#parts.store()).groups({ ...query, limit: checkedLimit(limit) });
   }
 
@@ -78,12 +81,13 @@ export class Desk implements EngineInbox {
     fingerprint: string,
     { by, ...notes }: { note?: string; owner?: string } & By,
   ): Promise<void> {
+    const who = byOf(by);
     const checked = checkedNote(notes);
     const store = await this.#parts.store();
     if (!(await store.annotate(fingerprint, checked))) {
       throw new EngineError('ITEM_UNKNOWN', `There is no group '${fingerprint}'.`);
     }
-    this.#parts.acted('annotate', { group: fingerprint, ...byOf(by) });
+    this.#parts.acted('annotate', { group: fingerprint, ...who });
   }
 
   async replay(id: number, { by, ...changes }: Changes & By = {}): Promise<void> {
@@ -99,20 +103,20 @@ export class Desk implements EngineInbox {
     return (await this.item(id))!;
   }
 
-  resolve(id: number, { by }: By = {}): Promise<void> {
-    return this.#act(id, { type: 'resolve', ...byOf(by) });
+  async resolve(id: number, options: By = {}): Promise<void> {
+    await this.#act(id, { type: 'resolve', ...checkedBy(options) });
   }
 
-  discard(id: number, { by }: By = {}): Promise<void> {
-    return this.#act(id, { type: 'discard', ...byOf(by) });
+  async discard(id: number, options: By = {}): Promise<void> {
+    await this.#act(id, { type: 'discard', ...checkedBy(options) });
   }
 
-  restore(id: number, { by }: By = {}): Promise<void> {
-    return this.#act(id, { type: 'restore', ...byOf(by) });
+  async restore(id: number, options: By = {}): Promise<void> {
+    await this.#act(id, { type: 'restore', ...checkedBy(options) });
   }
 
-  async erase(id: number, { by }: By = {}): Promise<void> {
-    byOf(by);
+  async erase(id: number, options: By = {}): Promise<void> {
+    const { by } = checkedBy(options);
     const { messageId } = await this.#known(id);
     const result = await (await this.#parts.store()).erase(messageId, by);
     if (result === 'busy') {
@@ -142,12 +146,12 @@ export class Desk implements EngineInbox {
     return this.#begin('replay', selection, checkedReplay(options));
   }
 
-  async resolveAll(selection: Selection, { by }: By = {}): Promise<JobReport> {
-    return this.#begin('resolve', selection, { canary: [], observeMs: 0, ...byOf(by) });
+  async resolveAll(selection: Selection, options: By = {}): Promise<JobReport> {
+    return this.#begin('resolve', selection, { canary: [], observeMs: 0, ...checkedBy(options) });
   }
 
-  async discardAll(selection: Selection, { by }: By = {}): Promise<JobReport> {
-    return this.#begin('discard', selection, { canary: [], observeMs: 0, ...byOf(by) });
+  async discardAll(selection: Selection, options: By = {}): Promise<JobReport> {
+    return this.#begin('discard', selection, { canary: [], observeMs: 0, ...checkedBy(options) });
   }
 
   async job(id: number): Promise<JobReport> {
@@ -325,6 +329,12 @@ export class Desk implements EngineInbox {
       return new EngineError(
         'ITEM_CONFLICT',
         `The message of item ${id} is already known at that destination. Cancel or discard it there first.`,
+      );
+    }
+    if (result === 'gone') {
+      return new EngineError(
+        'ITEM_CLOSED',
+        `The message of item ${id} came back meanwhile: it has another item, or is on its way.`,
       );
     }
     return new EngineError(

@@ -11,7 +11,7 @@ import {
   engineSettings,
 } from './engine-options.ts';
 import type { EntryHook } from './entry-hook.ts';
-import { EngineError } from './errors.ts';
+import { EngineError, isUnavailable } from './errors.ts';
 import type { Handler } from './handlers.ts';
 import type { Host } from './host.ts';
 import type { Intake } from './intake.ts';
@@ -199,10 +199,10 @@ export class DurableEngine {
     this.#observer.acted('pause', { lane, by });
   }
 
-  async resume(lane: string): Promise<void> {
+  async resume(lane: string, by?: string): Promise<void> {
     await this.#open();
     await this.#lanes.resume(checkedLane(lane));
-    this.#observer.acted('resume', { lane });
+    this.#observer.acted('resume', { lane, by });
     this.#dispatcher.expect([lane]);
   }
 
@@ -220,10 +220,7 @@ export class DurableEngine {
     await this.#open();
     await this.#directory.open();
     this.#unwatch ??= this.#store.watch(({ lanes, inMs, state }) => {
-      if (state) {
-        void this.#refreshLanes();
-        this.#runner.wake();
-      }
+      if (state || !lanes) this.#lookAround();
       if (lanes || !state) this.#dispatcher.expect(lanes, inMs);
     });
     // First what may fail, so that a start that is refused has begun nothing.
@@ -303,6 +300,12 @@ export class DurableEngine {
     await this.#lanes.refresh();
   }
 
+  /** Something shared was changed, or may have been. */
+  #lookAround(): void {
+    void this.#refreshLanes();
+    this.#runner.wake();
+  }
+
   async #refreshLanes(): Promise<void> {
     try {
       await this.#lanes.refresh();
@@ -325,7 +328,7 @@ export class DurableEngine {
   #patiently<T>(work: () => Promise<T>, tx: unknown): Promise<T> {
     if (this.#settings.onUnavailable !== 'wait' || tx !== undefined) return work();
     const until = this.#ending.signal;
-    return persist(work, { host: this.#host, what: 'submitting', until, isWorthIt: isAway });
+    return persist(work, { host: this.#host, what: 'submitting', until, isWorthIt: isUnavailable });
   }
 
   async #add(arrival: Arrival, tx: unknown): Promise<Accepted> {
@@ -387,10 +390,6 @@ export class DurableEngine {
     }
     return task && { id: task.id };
   }
-}
-
-function isAway(error: unknown): boolean {
-  return error instanceof EngineError && error.code === 'STORE_UNAVAILABLE';
 }
 
 function stoppedError(): EngineError {

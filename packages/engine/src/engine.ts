@@ -101,7 +101,7 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
   /** What waits where, and in which state the lanes are. */
   lanes(): Promise<LaneReport[]>;
   pause(lane: string, by?: string): Promise<void>;
-  resume(lane: string): Promise<void>;
+  resume(lane: string, by?: string): Promise<void>;
   /** What this instance holds and owes. */
   stats(): EngineStats;
 }

@@ -65,6 +65,11 @@ export function isStoreError(error: unknown): boolean {
   return isEngineError(error) && error.code.startsWith('STORE_');
 }
 
+/** It cannot be reached now: it may be there again soon. */
+export function isUnavailable(error: unknown): boolean {
+  return isEngineError(error) && error.code === 'STORE_UNAVAILABLE';
+}
+
 /** By name, not by class: true also for an error of another copy of this library. */
 export function isEngineError(error: unknown): error is EngineError {
   return (

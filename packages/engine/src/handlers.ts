@@ -5,7 +5,7 @@ import type { Log } from './host.ts';
 import { isWish, type Wish } from './outcomes.ts';
 import type { Delivery, Outcome, Run } from './ports/delivery.ts';
 import type { StandardSchema } from './standard-schema.ts';
-import type { Task } from './task.ts';
+import { idempotencyKeyOf, type Task } from './task.ts';
 
 /** What a handler is told beside its payload. */
 export interface HandlerContext {
@@ -16,6 +16,8 @@ export interface HandlerContext {
   readonly maxAttempts: number;
   /** The message id: the same for every execution of this task. */
   readonly id: string;
+  /** The same for every execution of the same message; what an operator has changed is another message. */
+  readonly idempotencyKey: string;
   /** What is left of the time for this execution. */
   readonly remainingMs: number;
   readonly log: Log;
@@ -80,6 +82,10 @@ class Context implements HandlerContext {
 
   get signal(): AbortSignal {
     return this.#run.signal;
+  }
+
+  get idempotencyKey(): string {
+    return idempotencyKeyOf(this.#task);
   }
 
   get remainingMs(): number {

@@ -1,6 +1,6 @@
 import type { EngineEvent } from './events.ts';
 import type { Host } from './host.ts';
-import { isOver, type Job } from './jobs.ts';
+import type { Job } from './jobs.ts';
 import { pause } from './patience.ts';
 import type { Store } from './ports/store.ts';
 
@@ -50,7 +50,7 @@ export class InboxKeeper {
     for (const { value } of documents) {
       const job = value as Job;
       const isOld = (job.finishedAtMs ?? Infinity) < nowMs() - settings.retentionMs;
-      if (!isOld || !isOver(job)) continue;
+      if (!isOld) continue;
       while (!until.aborted && !(await store.forgetJob(job.id, STEP))) {
         await pause(host, REST_MS, until);
       }

@@ -74,27 +74,53 @@ export class Intake {
 
   /** Those that belong to different callers: what is wrong with one must not fail the others. */
   async #storeEach(arrivals: readonly Arrival[]): Promise<Answer[]> {
+    const answers: Answer[] = [];
     try {
-      return await this.store(arrivals);
+      return await this.#storeInto(answers, arrivals);
     } catch (error) {
-      if (isStoreError(error)) throw error;
-      if (arrivals.length === 1) return [{ error }];
-      const middle = arrivals.length >> 1;
-      return [
-        ...(await this.#storeEach(arrivals.slice(0, middle))),
-        ...(await this.#storeEach(arrivals.slice(middle))),
-      ];
+      // What is stored already is stored, whatever became of the rest.
+      const left = arrivals.flatMap((arrival, index) =>
+        answers[index] ? [] : [{ arrival, index }],
+      );
+      const rest = await this.#storeRest(
+        left.map(({ arrival }) => arrival),
+        error,
+      );
+      for (const [i, { index }] of left.entries()) answers[index] = rest[i]!;
+      return answers;
     }
+  }
+
+  /** After a batch has failed: by halves, until what is wrong stands alone. A store that is away fails all. */
+  async #storeRest(arrivals: readonly Arrival[], error: unknown): Promise<Answer[]> {
+    if (isStoreError(error) || arrivals.length === 1) return arrivals.map(() => ({ error }));
+    const middle = arrivals.length >> 1;
+    return [
+      ...(await this.#storeEach(arrivals.slice(0, middle))),
+      ...(await this.#storeEach(arrivals.slice(middle))),
+    ];
   }
 
   /** One result for each, or what is wrong with it. */
   async storeAll(arrivals: readonly Arrival[]): Promise<Answer[]> {
-    return this.#storeEach(arrivals);
+    const answers = await this.#storeEach(arrivals);
+    // They are one caller's, who may ask for all of them again.
+    for (const one of answers)
+      if (typeof one !== 'string' && isStoreError(one.error)) throw one.error;
+    return answers;
   }
 
   /** Stores a batch of one's own, or joins the caller's transaction. */
   async store(arrivals: readonly Arrival[], tx?: unknown): Promise<Accepted[]> {
-    const results: Accepted[] = Array.from({ length: arrivals.length }, () => 'duplicate');
+    return this.#storeInto([], arrivals, tx);
+  }
+
+  /** Writes each answer as soon as it is committed: what comes after it may fail. */
+  async #storeInto(
+    results: Answer[],
+    arrivals: readonly Arrival[],
+    tx?: unknown,
+  ): Promise<Accepted[]> {
     const fresh: { index: number; task: Arrival['task']; change: Change<Accepted> }[] = [];
     const known: number[] = [];
     for (const [index, arrival] of arrivals.entries()) {
@@ -129,7 +155,7 @@ export class Intake {
         this.#wasJudged(changes[i]!);
       }
     }
-    return results;
+    return results as Accepted[];
   }
 
   /** Committed, or with `tx` at least written. */

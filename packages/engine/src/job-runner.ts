@@ -14,6 +14,7 @@ const PAGE = 1000;
 /** After something that failed, so that a store in trouble is not asked without end. */
 const REST_MS = 1000;
 
+const NUDGED = 'nudged';
 const NOTHING: JobTally = { underway: 0, taken: 0, cancelled: 0, back: 0 };
 
 interface RunnerParts {
@@ -61,7 +62,8 @@ export class JobRunner {
     if (!this.#isStarted) return;
     const nudge = this.#nudge;
     this.#nudge = new AbortController();
-    nudge.abort();
+    // With a reason of its own: an error for it would be made each time.
+    nudge.abort(NUDGED);
   }
 
   async #run(): Promise<void> {

@@ -89,7 +89,7 @@ export function refuse(
   const at = leaseOf(task);
   if (reason === 'CANCELLED') return { ...at, to: 'cancelled' };
   const failure =
-    reason === 'WORKER_LOST' ? workerLost(task) : (task.failure ?? { class: 'unknown' });
+    reason === 'WORKER_LOST' ? workerLost(task) : (task.failure ?? neverTried(reason));
   return inboxed(task, reason, failure, by, task.attempt);
 }
 
@@ -218,6 +218,11 @@ function laneSays(failure: Failure): Judgement['lane'] {
   if (failure.counted === false || failure.class === 'unknown') return 'neutral';
   if (failure.class !== 'transient') return failure.notExecuted ? 'neutral' : 'worked';
   return failure.status === 429 ? 'neutral' : 'failed';
+}
+
+/** Something to tell it from others by, where nothing has failed. */
+function neverTried(reason: Reason): Failure {
+  return { class: 'unknown', code: reason, message: 'It was never delivered.' };
 }
 
 function workerLost(task: Task): Failure {

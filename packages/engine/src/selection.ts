@@ -68,12 +68,8 @@ export function checkedSelection(selection: unknown): ItemFilter {
 /** The same filter without what is undefined. */
 export function checkedFilter(filter: object): ItemFilter {
   const given = Object.entries(filter).filter(([, value]) => value !== undefined);
+  checkNames(filter, filterNames, 'A filter');
   for (const [name, value] of given) {
-    if (!filterNames.includes(name)) {
-      const near = nearest(name, filterNames);
-      const hint = near ? ` Did you mean '${near}'?` : '';
-      throw refused('INVALID_FILTER', name, `A filter has no '${name}'.${hint}`);
-    }
     if (!isGood(name, value)) throw refused('INVALID_FILTER', name, wanted(name));
   }
   const checked = Object.fromEntries(given) as ItemFilter;
@@ -126,16 +122,7 @@ export function checkedReplay(options: ReplayOptions): {
   to?: Destination;
 } {
   const { by, perSecond, canary = false, observeMs = 30_000, maxFailures, to } = options;
-  const known = ['by', 'perSecond', 'canary', 'observeMs', 'maxFailures', 'to'];
-  for (const name of Object.keys(options)) {
-    if (known.includes(name)) continue;
-    const near = nearest(name, known);
-    throw refused(
-      'INVALID_FILTER',
-      name,
-      `A replay has no '${name}'.${near ? ` Did you mean '${near}'?` : ''}`,
-    );
-  }
+  checkNames(options, 'by perSecond canary observeMs maxFailures to'.split(' '), 'A replay');
   const steps = canary === true ? [1, 10, 100] : canary || [];
   if (steps.length > MAX_STEPS || !steps.every((size) => isCount(size, 1, 1_000_000))) {
     throw refused('INVALID_FILTER', 'canary', `Up to ${MAX_STEPS} steps of 1 or more are needed.`);
@@ -162,10 +149,12 @@ export function checkedReplay(options: ReplayOptions): {
 
 /** An edit, its payload as bytes within the limit. */
 export function checkedChanges(
-  { payload, headers, to }: Changes,
+  changes: Changes,
   maxPayloadBytes: number,
   by: string | undefined,
 ): Edit {
+  checkNames(changes, ['payload', 'headers', 'to'], 'An edit');
+  const { payload, headers, to } = changes;
   if (headers !== undefined && !isHeaders(headers)) {
     const message = `An object of texts, at most ${MAX_HEADER_BYTES} bytes in all, is needed.`;
     throw refused('INVALID_FILTER', 'headers', message);
@@ -195,6 +184,22 @@ export function checkedNote(notes: { note?: string; owner?: string }): {
     );
   }
   return notes;
+}
+
+/** A slip in a name must not be ignored in silence. */
+export function checkNames(given: object, known: readonly string[], what: string): void {
+  for (const name of Object.keys(given)) {
+    if (known.includes(name)) continue;
+    const near = nearest(name, known);
+    const hint = near ? ` Did you mean '${near}'?` : '';
+    throw refused('INVALID_FILTER', name, `${what} has no '${name}'.${hint}`);
+  }
+}
+
+/** Options that only say who does it. */
+export function checkedBy(options: { by?: string }): { by?: string } {
+  checkNames(options, ['by'], 'This action');
+  return byOf(options.by);
 }
 
 /** Who does it, as a part of something else. */

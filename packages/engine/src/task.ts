@@ -129,3 +129,8 @@ export interface AttemptRecord {
 export function laneOf({ kind, address }: Destination): string {
   return kind === 'http' ? new URL(address).origin : `${kind}:${address}`;
 }
+
+/** The same for every execution, so that a receiver can tell a repetition. What an operator changed is another message. */
+export function idempotencyKeyOf({ messageId, edited }: Task): string {
+  return edited === undefined ? messageId : `${messageId}.${edited}`;
+}

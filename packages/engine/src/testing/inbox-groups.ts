@@ -143,6 +143,7 @@ export const groupsCases: StoreCases = {
         const page = await store.groups({ limit, ...(before ? { before } : {}) });
         ok(page.length <= limit);
         seen.push(...page);
+        ok(seen.length <= all.length, 'each once');
         if (page.length < limit) break;
       }
       deepEqual(seen, all);

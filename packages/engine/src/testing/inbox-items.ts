@@ -154,6 +154,7 @@ export const filterCases: StoreCases = {
     for (let before: number | undefined = Number.MAX_SAFE_INTEGER; before !== undefined;) {
       const page = await store.items({ text: 'wanted', before, limit: 1 });
       seen.push(...ids(page.items));
+      ok(page.next === undefined || page.next < before, 'it goes on');
       before = page.next;
     }
     deepEqual(seen, wanted);

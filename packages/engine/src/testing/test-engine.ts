@@ -221,7 +221,7 @@ class MemoryEngine {
   list: Engine['list'] = (query) => this.#engine.list(query);
   lanes: Engine['lanes'] = () => this.#engine.lanes();
   pause: Engine['pause'] = (lane, by) => this.#engine.pause(lane, by);
-  resume: Engine['resume'] = (lane) => this.#engine.resume(lane);
+  resume: Engine['resume'] = (lane, by) => this.#engine.resume(lane, by);
   stats: Engine['stats'] = () => this.#engine.stats();
 }
 

@@ -1,7 +1,7 @@
 /** The headers of a request: ours, the credentials', and those of the task that are not the connection's business. */
 import type { TaskFault } from '../../errors.ts';
 import type { Run } from '../../ports/delivery.ts';
-import type { Task, TaskContext } from '../../task.ts';
+import { idempotencyKeyOf, type Task, type TaskContext } from '../../task.ts';
 
 const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'GET', 'HEAD'];
 const MAX_HEADERS = 64;
@@ -97,11 +97,6 @@ export function requestHeaders(
   const own = context?.headers ? Object.entries(context.headers) : [];
   addMissing(list, [...credentials, ...own, ['user-agent', 'redrive']]);
   return list;
-}
-
-/** The same for every execution, so that a receiver can tell a repetition. What an operator changed is another message. */
-function idempotencyKeyOf({ messageId, edited }: Task): string {
-  return edited === undefined ? messageId : `${messageId}.${edited}`;
 }
 
 /** Of each name the first stays: credentials cannot be replaced by a task's headers, nor ours by either. */

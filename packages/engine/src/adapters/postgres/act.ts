@@ -2,7 +2,7 @@ import { lineOf } from '../../line.ts';
 import { actOn, type ItemChange } from '../../item-moves.ts';
 import type { ActResult, InboxItem, ItemAction, JobHold } from '../../ports/inbox.ts';
 import { laneOf, type Task } from '../../task.ts';
-import { bulkText, isBulk, lookText } from './act-text.ts';
+import { bulkText, isBulk, lookText, shortText } from './act-text.ts';
 import { Params, rowsOf } from './batch.ts';
 import { updateTasks } from './change.ts';
 import { type Database, Restart, type Session } from './database.ts';
@@ -101,18 +101,33 @@ export class Actor {
     scene: Scene,
     ids: readonly number[],
   ): Promise<Map<number, ActResult | 'other'>> {
-    const { session, action, wake } = scene;
-    const params = new Params();
-    const text = bulkText(this.#names, ids, isBulk(action) ? action : undefined, params);
-    const rows = await session.query(text, params.values);
+    const { session, action } = scene;
     const results = new Map<number, ActResult | 'other'>();
+    if (isBulk(action)) {
+      const params = new Params();
+      const text = shortText(this.#names, ids, action, params);
+      const rows = await session.query(text, params.values);
+      for (const [n, lane, orderingKey, closed] of rows) {
+        if (numberOf(closed) < rows.length) throw new Restart();
+        results.set(ids[numberOf(n) - 1]!, 'done');
+        this.#saw(scene, lane, orderingKey);
+      }
+    }
+    const rest = ids.filter((id) => !results.has(id));
+    if (rest.length === 0) return results;
+    const params = new Params();
+    const text = bulkText(this.#names, rest, isBulk(action) ? action : undefined, params);
+    const rows = await session.query(text, params.values);
     for (const [n, result, lane, orderingKey] of rows) {
-      results.set(ids[numberOf(n) - 1]!, result as ActResult | 'other');
-      if (result !== 'done' || lane === null) continue;
-      if (orderingKey !== null) this.#need(scene, [{ lane, orderingKey } as Task]);
-      else if (action.type === 'replay') wake.add(lane as string, 0);
+      results.set(rest[numberOf(n) - 1]!, result as ActResult | 'other');
+      if (result === 'done' && lane !== null) this.#saw(scene, lane, orderingKey);
     }
     return results;
+  }
+
+  #saw(scene: Scene, lane: unknown, orderingKey: unknown): void {
+    if (orderingKey !== null) this.#need(scene, [{ lane, orderingKey } as Task]);
+    else if (scene.action.type === 'replay') scene.wake.add(lane as string, 0);
   }
 
   /** The lines of these rows are locked, or all begins anew with them. */

@@ -46,8 +46,8 @@ export function addLinesText(names: Names, lines: readonly Line[], params: Param
  * first of each is visible. It must be a statement of its own, after the lines are locked and their tasks are written:
  * only then does it see all of them.
  *
- * What it decides by is read again under a lock: a claim, which asks for no line, may just be taking one. Where the one
- * who has the turn is the first, or nobody can have it, no row is touched.
+ * Where another one than the first has the turn, that is read again under a lock: a claim, which asks for no line, may
+ * just be taking it. Where the first has it, or nobody can have it, no row is touched.
  */
 export function advanceText(names: Names, lines: readonly Line[], params: Params): string {
   return `WITH u AS MATERIALIZED (${rowsOf(lineColumns(lines), params)}),
@@ -59,11 +59,14 @@ export function advanceText(names: Names, lines: readonly Line[], params: Params
         WHERE q.lane = u.lane AND q.ordering_key = u.ordering_key AND ${active}
       ) AS active
     ),
+    free AS MATERIALIZED (
+      SELECT first AS id FROM place WHERE ids = '{}' AND status = 'pending' AND blocked ORDER BY id
+    ),
     wanted AS MATERIALIZED (
       SELECT n, first, id FROM (
-        SELECT n, first, unnest(ids || CASE WHEN status = 'pending' AND blocked THEN first END) AS id FROM place
-        WHERE status = 'pending' AND blocked OR ids <> '{}' AND ids <> ARRAY[first]
-      ) AS one WHERE id IS NOT NULL ORDER BY id
+        SELECT n, first, unnest(CASE WHEN status = 'pending' AND blocked THEN ids || first ELSE ids END) AS id
+        FROM place WHERE ids <> '{}' AND ids <> ARRAY[first]
+      ) AS one ORDER BY id
     ),
     locked AS MATERIALIZED (
       SELECT wanted.n, wanted.first, q.* FROM wanted CROSS JOIN LATERAL (
@@ -71,13 +74,15 @@ export function advanceText(names: Names, lines: readonly Line[], params: Params
       ) AS q
     ),
     turn AS MATERIALIZED (
-      SELECT id, first, blocked, lease, bool_or(id <> first AND lease IS NOT NULL) OVER (PARTITION BY n) AS awaited
-      FROM locked
+      SELECT id FROM (
+        SELECT id, first, blocked, lease, bool_or(id <> first AND lease IS NOT NULL) OVER (PARTITION BY n) AS awaited
+        FROM locked
+      ) AS one WHERE CASE WHEN id = first THEN blocked AND NOT awaited ELSE lease IS NULL END
+      UNION ALL SELECT id FROM free
     ),
     moved AS (
       UPDATE ${names.queue} AS q SET blocked = NOT q.blocked
       FROM (${few('turn', 'id')}) AS t WHERE q.id = ANY (ARRAY[t.id])
-        AND CASE WHEN t.id = t.first THEN t.blocked AND NOT t.awaited ELSE t.lease IS NULL END
       RETURNING q.lane, q.blocked, q.lease, q.visible_at
     )
     SELECT lane, ${msOf(`min(visible_at) - ${NOW}`)} AS wait FROM moved

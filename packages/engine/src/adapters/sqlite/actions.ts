@@ -53,7 +53,8 @@ export class Actions {
     );
     this.#cancel = prepareRows(
       db,
-      `UPDATE retry_queue SET status = 'cancelled', finished_at = ?2 WHERE id = ?1 AND status = 'failed'
+      `UPDATE retry_queue SET status = 'cancelled', finished_at = ?2, job = NULL, trial = 0
+       WHERE id = ?1 AND status = 'failed'
        RETURNING lane, ordering_key`,
     );
     this.#close = db.prepare(

@@ -47,7 +47,7 @@ export class Changer {
     const id = this.#tasks.insert(task, nowMs);
     if (id === undefined) return undefined;
     if (task.record) this.#inbox.record(id, task.generation, task.record, nowMs);
-    after.touch(task);
+    after.join(task);
     if (task.status === 'pending' && !task.blocked) {
       after.wake.add(task.lane, dueAt(task.due, nowMs));
     }

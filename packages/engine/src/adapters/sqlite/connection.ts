@@ -57,6 +57,8 @@ function opened(name: string | URL, path: string, maxFileBytes: number | undefin
     db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     db.exec(`PRAGMA journal_size_limit = ${MAX_LOG_BYTES}`);
     db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+    // What a statement with triggers needs to undo itself: a few pages, which would else go to a file of their own.
+    db.exec('PRAGMA temp_store = MEMORY');
     if (maxFileBytes !== undefined) limitSize(db, maxFileBytes);
     migrate(db, path);
     return db;

@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Failure } from 'redrive';
+import type { Task } from '../../task.ts';
 import type { Changer } from './change.ts';
 import { prepareRows, type Row } from './connection.ts';
 import type { GroupTable } from './groups.ts';
@@ -55,15 +56,25 @@ export class Eraser {
     }
     for (const row of rows) {
       after.touch(row);
-      const { context: _, orderingKey: _key, ...rest } = row;
-      const status = row.status === 'failed' ? 'cancelled' : row.status;
-      const failure = erased(row.failure?.class ?? 'unknown');
-      changer.update({ ...rest, payload: new Uint8Array(), failure, status }, after);
+      changer.update(withoutWords(row), after);
       inbox.forget(row.id);
       outbox.dropOf(row.id);
     }
     return items.length > 0 || rows.length > 0 ? 'erased' : 'unknown';
   }
+}
+
+function withoutWords(task: Task): Task {
+  const { context: _, orderingKey: _key, job, ...row } = task;
+  // As in `actOn`: what lay in the inbox was not cancelled on its way.
+  const isOpen = row.status === 'failed';
+  return {
+    ...row,
+    payload: new Uint8Array(),
+    failure: erased(row.failure?.class ?? 'unknown'),
+    ...(job === undefined || isOpen ? {} : { job }),
+    ...(isOpen ? { status: 'cancelled' } : {}),
+  };
 }
 
 function erased(kind: Failure['class']): Failure {

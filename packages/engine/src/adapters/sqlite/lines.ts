@@ -8,7 +8,7 @@ import { Wake } from './watch.ts';
 /** What one commit must still see to: who is told of it, and the lines that it touched. */
 export class Aftermath {
   readonly wake = new Wake();
-  #lines: Map<string, Line> | undefined;
+  #lines: Map<string, Touched> | undefined;
 
   /** The line of a row, as it was or as it is. Without an ordering key it has none. */
   touch(row: Task | NewTask | undefined): void {
@@ -18,7 +18,17 @@ export class Aftermath {
 
   touchLine(line: Line): void {
     this.#lines ??= new Map();
-    this.#lines.set(`${line.lane.length} ${line.lane} ${line.key}`, line);
+    this.#lines.set(nameOf(line), { ...line, isOnlyJoined: false });
+  }
+
+  /** A new row at the end of its line, which waits there: the turn of those before it stays as it is. */
+  join(row: NewTask): void {
+    const line = lineOf(row);
+    if (!line) return;
+    if (row.status !== 'pending' || !row.blocked) return this.touchLine(line);
+    this.#lines ??= new Map();
+    const name = nameOf(line);
+    if (!this.#lines.has(name)) this.#lines.set(name, { ...line, isOnlyJoined: true });
   }
 
   /** A task that a claim may take, now or later. */
@@ -27,9 +37,15 @@ export class Aftermath {
     this.wake.add(row.lane, row.visibleAtMs);
   }
 
-  get lines(): Iterable<Line> | undefined {
+  get lines(): Iterable<Touched> | undefined {
     return this.#lines?.values();
   }
+}
+
+type Touched = Line & { isOnlyJoined: boolean };
+
+function nameOf({ lane, key }: Line): string {
+  return `${lane.length} ${lane} ${key}`;
 }
 
 /** Whose turn it is in the lines of ordering keys. One writer at a time: the lock of the file is the lock of every line. */
@@ -51,7 +67,8 @@ export class Turns {
     this.#next = prepareRows(
       db,
       `UPDATE retry_queue SET blocked = 0
-       WHERE NOT EXISTS (SELECT 1 ${active}) AND ${first} AND status = 'pending'
+       WHERE id = (SELECT id ${holders} AND blocked = 1 ORDER BY id LIMIT 1) AND status = 'pending'
+         AND NOT EXISTS (SELECT 1 ${holders} AND blocked = 0)
        RETURNING visible_at`,
     );
     this.#first = prepareRows(db, `SELECT id, status, visible_at FROM retry_queue WHERE ${first}`);
@@ -67,12 +84,13 @@ export class Turns {
   /** The last thing of a transaction: gives the turn to whom it belongs, in all lines that were touched. */
   advance({ lines, wake }: Aftermath): void {
     for (const line of lines ?? []) {
-      // As `turnOf` says where nobody has the turn: nearly always, when one is done.
+      // As `turnOf` says where all who are left wait, as nearly always when one is done.
       const next = this.#next.get(line.lane, line.key) as unknown as Row | undefined;
       if (next) {
         wake.add(line.lane, next[0] as number);
         continue;
       }
+      if (line.isOnlyJoined) continue;
       const { block, unblock, visibleAtMs } = this.#turn(line);
       for (const id of block) this.#block.run(id, 1);
       if (unblock === undefined) continue;

@@ -79,10 +79,14 @@ test('nothing is sorted that an index has in order', () => {
 });
 
 test('the first of a long line is found by its line, not by walking the ids', () => {
-  const lines = plans().filter(
-    ({ sql }) => sql.includes('ORDER BY id LIMIT 1') && sql.includes('ordering_key = ?2'),
+  const steps = plans().filter(({ sql }) => sql.includes('ordering_key = ?2'));
+  const ways = new Set(
+    steps.map(({ step }) => step).filter((step) => step.includes('retry_queue')),
   );
-  expect(lines.map(({ step }) => step)).toEqual([
-    'SEARCH retry_queue USING INDEX retry_queue_line (lane=? AND ordering_key=?)',
-  ]);
+  expect(ways).toEqual(
+    new Set([
+      'SEARCH retry_queue USING INTEGER PRIMARY KEY (rowid=?)',
+      'SEARCH retry_queue USING INDEX retry_queue_line (lane=? AND ordering_key=? AND blocked=?)',
+    ]),
+  );
 });

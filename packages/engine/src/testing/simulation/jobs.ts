@@ -28,6 +28,7 @@ export interface MadeJob {
   job: Job;
   expiresIn: number | undefined;
   dueIn: number;
+  to: 'job' | 'other';
   order: { orderingKey?: string; onDead?: 'release' };
 }
 
@@ -51,13 +52,14 @@ export function makeJob(world: World): MadeJob {
   const takesMs = world.chance(0.2) ? world.between(100, 900) : world.between(0, 5);
   const expiresIn = world.chance(0.1) ? world.between(500, 10_000) : undefined;
   const dueIn = world.chance(0.3) ? world.between(0, 5000) : 0;
+  const to = world.pick(['job', 'job', 'other'] as const);
   const order = world.chance(0.4)
     ? {
         orderingKey: world.pick(['a', 'b']),
         ...(world.chance(0.3) ? { onDead: 'release' as const } : {}),
       }
     : {};
-  return { id, job: { n, behaviour, failures, takesMs }, expiresIn, dueIn, order };
+  return { id, job: { n, behaviour, failures, takesMs }, expiresIn, dueIn, order, to };
 }
 
 /** Carries out the jobs, as they are made to be. */

@@ -2,6 +2,7 @@ import type { MemoryStore } from '../../adapters/memory/store.ts';
 import type { Claim, ClaimRequest, Settled, Settlement } from '../../ports/schedule.ts';
 import type { Task } from '../../task.ts';
 import { InboxLedger } from './inbox-ledger.ts';
+import { RateLedger } from './rate-ledger.ts';
 
 /** One start of a delivery. */
 interface Start {
@@ -28,6 +29,7 @@ export class Ledger {
   readonly #known = new Map<number, Task>();
   readonly #maxAttempts: number;
   readonly inbox: InboxLedger;
+  readonly rates: RateLedger;
   /** Times that the store's clock jumped ahead: leases end early then, through nobody's fault. */
   jumps = 0;
 
@@ -42,6 +44,7 @@ export class Ledger {
     this.#store = store;
     this.#maxAttempts = maxAttempts;
     this.#tell = tell;
+    this.rates = new RateLedger((violation) => this.#say(violation));
     this.inbox = new InboxLedger(store, (violation) => this.#say(violation));
   }
 
@@ -56,9 +59,8 @@ export class Ledger {
     this.#tell(method, { args, result });
     if (method === 'claim') this.#claimed(args[0] as ClaimRequest, result as Claim);
     this.check();
-    if (method === 'act' || method === 'freeze' || method === 'writeState') {
-      await this.inbox.sawJobs();
-    }
+    const isOfJob = method === 'writeState' && String(args[0]).startsWith('job:');
+    if (method === 'act' || method === 'freeze' || isOfJob) await this.inbox.sawJobs();
     if (before) this.#settled(args[0] as readonly Settlement[], result as Settled[], before);
     return result;
   }

@@ -124,4 +124,12 @@ export const mutants: readonly Mutant[] = [
     to: '',
     seed: 1650,
   },
+  {
+    name: 'slots of a rate that somebody else has',
+    file: 'lane-rate.ts',
+    from: 'if (await this.#schedule.writeState(this.#key, state, this.#version)) {',
+    to: `await this.#schedule.writeState(this.#key, state, this.#version);
+      if (slots.length > 0) {`,
+    seed: 1,
+  },
 ];

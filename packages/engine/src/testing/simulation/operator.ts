@@ -65,7 +65,16 @@ export class Operator {
       ...(world.chance(0.3) ? { observeMs: world.between(0, 2000) } : {}),
       ...(world.chance(0.1) ? { to: 'other' } : {}),
     };
-    return inbox.replayAll(selection, options);
+    const begun = inbox.replayAll(selection, options);
+    if (world.chance(0.6)) {
+      // Somebody changes his mind.
+      const think = world.between(0, 300);
+      const change = world.pick(['pauseJob', 'cancelJob', 'pauseJob'] as const);
+      begun.then(({ id }) => {
+        world.at(think, always, () => void inbox[change](id).catch(nothing));
+      }, nothing);
+    }
+    return begun;
   }
 }
 
@@ -73,5 +82,7 @@ export class Operator {
 function payloadOf(id: number): object {
   return { n: id, behaviour: 'works', failures: 0, takesMs: 1 };
 }
+
+const always = { isAlive: true };
 
 function nothing(): void {}

@@ -21,6 +21,7 @@ export interface SimulationResult {
 
 const LEASE_MS = 3000;
 const MAX_LOST_LEASES = 3;
+const RATE = { perSecond: 5, burst: 2 };
 /** The storm lasts so long, and all must be at rest so long after it. */
 const STORM_MS = 20_000;
 const REST_MS = 1_800_000;
@@ -123,6 +124,7 @@ class Simulation {
   }
 
   #spawn(): void {
+    const world = this.#world;
     this.#instanceCount += 1;
     const name = `i${this.#instanceCount}`;
     const instance = new Instance(name, this.#world, (dead) => this.#died(dead));
@@ -134,6 +136,7 @@ class Simulation {
       brokers: [this.#broker.seenBy(instance, this.#weather)],
       policy,
       lane: { concurrency: this.#world.between(1, 4), timeout: 1000, openFor: 1000, failures: 3 },
+      lanes: { 'handler:other': { rate: RATE } },
       lease: LEASE_MS,
       heartbeat: 1000,
       poll: 2000,
@@ -144,8 +147,9 @@ class Simulation {
       instance: name,
       log: silent,
       on: (event) => {
-        if (event.type === 'started' && instance.isAlive)
-          this.#ledger.started(event.id, event.lane, event.attempt, event.lease);
+        if (event.type !== 'started' || !instance.isAlive) return;
+        this.#ledger.started(event.id, event.lane, event.attempt, event.lease);
+        if (event.lane === 'handler:other') this.#ledger.rates.started(world.nowMs, RATE);
       },
     })
       .handle('job', (job: Job, context) => this.#workshop.work(instance, job, context))
@@ -178,7 +182,7 @@ class Simulation {
   /** A client keeps trying until it has an answer, under the same id; an impatient one asks twice. */
   #submit(made: MadeJob): void {
     const world = this.#world;
-    const { id, job, expiresIn, dueIn, order } = made;
+    const { id, job, expiresIn, dueIn, order, to } = made;
     this.#underway += 1;
     const again = () => world.at(world.between(50, 500), this.#nature, () => this.#submit(made));
     const instance = this.#instances.length > 0 ? world.pick(this.#instances) : undefined;
@@ -188,7 +192,7 @@ class Simulation {
     };
     if (!instance?.engine) return end(again);
     const nowMs = this.#world.clockOf(this.#nature, this.#storeSkew).now();
-    const sent = instance.engine.submit('job', job, {
+    const sent = instance.engine.submit(to, job, {
       id,
       ...order,
       ...(dueIn > 0 ? { dueAt: nowMs + dueIn } : {}),
@@ -238,6 +242,7 @@ class Simulation {
       case 4:
         this.#storeSkew.ms += world.between(-3000, 3000);
         this.#ledger.jumps += 1;
+        this.#ledger.rates.forget();
         break;
       case 5:
         instance?.die();

@@ -1,0 +1,34 @@
+import { throughput } from '../engine/throughput.ts';
+import { share } from '../engine/verdicts.ts';
+import type { Case } from '../result.ts';
+
+export const replay: Case = {
+  name: 'replay',
+  about: 'a bulk replay of 100 000 items, from the order to the last durable completion',
+  async run({ turns, crowd }) {
+    const result = await throughput(
+      'execute',
+      [
+        { name: 'redrive', player: 'replay-postgres', ground: 'postgres' },
+        { name: 'execute', player: 'redrive', ground: 'postgres' },
+        { name: 'redrive-sqlite', player: 'replay-sqlite', ground: 'file' },
+        { name: 'execute-sqlite', player: 'redrive-sqlite', ground: 'file' },
+      ],
+      { turns: Math.max(1, turns - 2), tasks: crowd },
+    );
+    const { redrive, peers } = result;
+    return {
+      ...result,
+      verdicts: [
+        share(0.5, redrive, Number(peers['execute']), 'execute, in PostgreSQL'),
+        share(
+          0.5,
+          Number(peers['redrive-sqlite']),
+          Number(peers['execute-sqlite']),
+          'execute, in SQLite',
+        ),
+      ],
+      notes: [`${crowd.toLocaleString('en')} items, and as many tasks`, ...(result.notes ?? [])],
+    };
+  },
+};
