@@ -16,7 +16,9 @@ describe('readOptions', () => {
   });
 
   it('names a suite that does not exist, and those that do', () => {
-    expect(readOptions(['cores']).faults).toEqual(['no suite cores; there are: core, engine']);
+    expect(readOptions(['cores']).faults).toEqual([
+      'no suite cores; there are: core, engine, inbox',
+    ]);
   });
 
   it('names an option that does not exist', () => {

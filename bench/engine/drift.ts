@@ -2,7 +2,7 @@ import type { Case, Verdict } from '../result.ts';
 import { Actor } from './actors.ts';
 import { Grounds, type Ground } from './grounds.ts';
 import type { PlayerName } from './players.ts';
-import { type Figure, figureOf, noiseNote, percentile, takeTurns } from './turns.ts';
+import { type Figure, figureOf, noiseNote, percentile, spreadOf, takeTurns } from './turns.ts';
 
 /** 3000 over 8 s. */
 const TASKS_PER_MS = 3000 / 8000;
@@ -44,7 +44,7 @@ export const drift: Case = {
       metric: 'ms',
       redrive,
       peers,
-      spread: Object.fromEntries(close.map((name) => [name, Number(p99[name]?.spread)])),
+      spread: spreadOf(Object.entries(p99)),
       verdicts: judge(values),
       notes: [`p50: ${halves.join(', ')}`, ...notes],
     };

@@ -3,7 +3,7 @@ import { BATCH, batchesOf, dueTimes, timed, workOf } from './player.ts';
 import { arrayOf } from './players/binary-array.ts';
 import { uuidBytes } from './players/uuid.ts';
 import { Tally } from './tally.ts';
-import { figureOf, percentile, takeTurns } from './turns.ts';
+import { figureOf, percentile, spreadOf, takeTurns } from './turns.ts';
 import { atLeast, bestPeer, share } from './verdicts.ts';
 
 describe('the work', () => {
@@ -74,6 +74,11 @@ describe('takeTurns', () => {
 describe('figures', () => {
   it('are the median, and how far a round usually was from it', () => {
     expect(figureOf([90, 100, 150])).toEqual({ median: 100, spread: 0.1 });
+  });
+
+  it('have no spread where there was one round only', () => {
+    expect(figureOf([100])).toEqual({ median: 100 });
+    expect(spreadOf([['a', figureOf([100])] as const])).toEqual({});
   });
 
   it('know the value that 99 of 100 stay below', () => {

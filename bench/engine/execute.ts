@@ -5,7 +5,7 @@ import { atLeast, bestPeer, share } from './verdicts.ts';
 export const executePostgres: Case = {
   name: 'execute-postgres',
   about:
-    'waiting tasks done by a trivial handler, each completion durable (BullMQ: in the memory of Redis)',
+    'waiting tasks done by a trivial handler, each completion durable (BullMQ: in the memory of Redis; redrive-audit: with an event for each)',
   async run(effort) {
     const result = await throughput(
       'execute',
@@ -33,7 +33,8 @@ export const executePostgres: Case = {
 
 export const executeSqlite: Case = {
   name: 'execute-sqlite',
-  about: 'the same in a SQLite file, durable commits (graphile-worker: in PostgreSQL)',
+  about:
+    'the same in a SQLite file, durable commits (graphile-worker: in PostgreSQL; redrive-audit: with an event for each)',
   async run(effort) {
     const result = await throughput(
       'execute',

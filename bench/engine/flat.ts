@@ -2,7 +2,7 @@ import type { Effort } from '../harness.ts';
 import type { Case, Result, Verdict } from '../result.ts';
 import { Actor } from './actors.ts';
 import { Grounds, type Ground, type Place } from './grounds.ts';
-import { type Figure, figureOf, noiseNote, percentile, takeTurns } from './turns.ts';
+import { type Figure, figureOf, noiseNote, percentile, spreadOf, takeTurns } from './turns.ts';
 
 const CLAIMS = 30;
 const PER_CLAIM = 100;
@@ -89,8 +89,7 @@ function resultOf(perRound: Record<FieldName, number[]>): Result {
   const figures = names.map((name): [FieldName, Figure] => [name, figureOf(perRound[name])]);
   const values = Object.fromEntries(figures.map(([name, figure]) => [name, figure.median]));
   const { redrive = Number.NaN, ...peers } = values;
-  const spread = Object.fromEntries(figures.map(([name, figure]) => [name, figure.spread]));
-  return { metric: 'ms', redrive, peers, spread };
+  return { metric: 'ms', redrive, peers, spread: spreadOf(figures) };
 }
 
 function judge({ redrive, peers }: Result): Verdict[] {

@@ -1,7 +1,7 @@
 import type { Case, Verdict } from '../result.ts';
 import { Actor } from './actors.ts';
 import { Grounds, type Ground, type Place } from './grounds.ts';
-import { figureOf, noiseNote, takeTurns } from './turns.ts';
+import { figureOf, noiseNote, spreadOf, takeTurns } from './turns.ts';
 
 /** A healthy lane beside one that is down, and alone, in either store. */
 const fields = {
@@ -50,7 +50,7 @@ export const isolation: Case = {
         metric: 'ops/s',
         redrive,
         peers,
-        spread: Object.fromEntries(figures.map(([name, { spread }]) => [name, spread])),
+        spread: spreadOf(figures),
         verdicts: [
           judge('PostgreSQL', redrive, peers['alone']),
           judge('SQLite', peers['redrive-sqlite'], peers['alone-sqlite']),

@@ -4,7 +4,7 @@ import { Actor } from './actors.ts';
 import { cpuMs } from './cpu.ts';
 import { Grounds, type Ground } from './grounds.ts';
 import type { PlayerName } from './players.ts';
-import { figureOf, noiseNote, takeTurns } from './turns.ts';
+import { figureOf, noiseNote, spreadOf, takeTurns } from './turns.ts';
 
 export interface Contestant {
   /** As it is shown; one is called `redrive`. */
@@ -84,7 +84,7 @@ function resultOf(names: readonly string[], played: Record<string, Turn[]>): Res
     return [name, figureOf((played[name] ?? []).map(({ perSecond }) => perSecond))] as const;
   });
   const rates = Object.fromEntries(figures.map(([name, { median }]) => [name, median]));
-  const spread = Object.fromEntries(figures.map(([name, figure]) => [name, figure.spread]));
+  const spread = spreadOf(figures);
   const { redrive = Number.NaN, ...peers } = rates;
   return { metric: 'ops/s', redrive, peers, spread };
 }

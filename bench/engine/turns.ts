@@ -19,13 +19,23 @@ export async function takeTurns<Name extends string, T>(
 
 export interface Figure {
   median: number;
-  /** How far a round usually was from the median, as a share of it. */
-  spread: number;
+  /** How far a round usually was from the median, as a share of it. One round alone says nothing of it. */
+  spread?: number;
 }
 
 export function figureOf(values: readonly number[]): Figure {
   const middle = median(values);
+  if (values.length < 2) return { median: middle };
   return { median: middle, spread: median(values.map((one) => Math.abs(one - middle))) / middle };
+}
+
+/** By name, of those that have one. */
+export function spreadOf(figures: readonly (readonly [string, Figure])[]): Record<string, number> {
+  return Object.fromEntries(
+    figures.flatMap(([name, { spread }]) =>
+      spread === undefined ? [] : [[name, spread] as const],
+    ),
+  );
 }
 
 /** How much else was going on, for whoever reads the figures. */

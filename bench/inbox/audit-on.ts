@@ -24,8 +24,7 @@ export const auditOn: Case = {
   about:
     'tasks done with the trail on, off, and with successes; and each failing once before it is done',
   async run({ turns, tasks }) {
-    const effort = { turns: Math.max(3, turns - 2), tasks };
-    const result = await throughput('execute', contestants, effort);
+    const result = await throughput('execute', contestants, { turns, tasks });
     const { redrive, peers } = result;
     const rates: Record<string, number> = { redrive, ...peers };
     const judge = (on: string, off: string, text: string): Verdict =>

@@ -2,7 +2,7 @@ import { Actor } from '../engine/actors.ts';
 import { Grounds, type Ground } from '../engine/grounds.ts';
 import type { PlayerName } from '../engine/players.ts';
 import type { Freshness } from '../engine/players/replay.ts';
-import { figureOf, noiseNote, takeTurns } from '../engine/turns.ts';
+import { figureOf, noiseNote, spreadOf, takeTurns } from '../engine/turns.ts';
 import { share } from '../engine/verdicts.ts';
 import type { Case } from '../result.ts';
 
@@ -48,7 +48,7 @@ export const fresh: Case = {
     try {
       // Once for nothing.
       for (const name of names) await play(name);
-      const played = await takeTurns(names, Math.max(1, turns - 2), play);
+      const played = await takeTurns(names, Math.min(3, turns), play);
       const figures = names.map(
         (name) => [name, figureOf(played[name].map(({ perSecond }) => perSecond))] as const,
       );
@@ -58,7 +58,7 @@ export const fresh: Case = {
         metric: 'ops/s',
         redrive,
         peers,
-        spread: Object.fromEntries(figures.map(([name, { spread }]) => [name, spread])),
+        spread: spreadOf(figures),
         verdicts: [
           share(LEAST, redrive, Number(peers['alone']), 'what is done alone, in PostgreSQL'),
           share(

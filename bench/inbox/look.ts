@@ -7,7 +7,7 @@ import {
   type Question,
   rareQuestion,
 } from '../engine/players/inbox.ts';
-import { type Figure, figureOf, noiseNote } from '../engine/turns.ts';
+import { type Figure, figureOf, noiseNote, spreadOf } from '../engine/turns.ts';
 import type { Effort } from '../harness.ts';
 import { type Case, type Result, smallest, type Verdict } from '../result.ts';
 
@@ -113,7 +113,7 @@ function resultOf(findings: Record<string, Finding>, notes: readonly string[]): 
     metric: 'ms',
     redrive: first?.median ?? Number.NaN,
     peers: Object.fromEntries(others.map(({ name, median }) => [rowOf(name), median])),
-    spread: Object.fromEntries(slowest.map(({ name, spread }) => [rowOf(name), spread])),
+    spread: spreadOf(slowest.map((one) => [rowOf(one.name), one] as const)),
     verdicts: slowest.map(({ name, question, median }): Verdict => ({
       target: `${name}: the first page under ${MAX_MS} ms`,
       measured: `${median.toFixed(1)} ms (${question})`,

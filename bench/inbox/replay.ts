@@ -14,7 +14,7 @@ export const replay: Case = {
         { name: 'redrive-sqlite', player: 'replay-sqlite', ground: 'file' },
         { name: 'execute-sqlite', player: 'redrive-sqlite', ground: 'file' },
       ],
-      { turns: Math.max(1, turns - 2), tasks: crowd },
+      { turns: Math.min(3, turns), tasks: crowd },
     );
     const { redrive, peers } = result;
     return {

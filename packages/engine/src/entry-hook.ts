@@ -18,7 +18,7 @@ export interface InboxEntry {
   id: string;
 }
 
-export interface EntryHookOptions {
+interface EntryHookOptions {
   onEntry: (entry: InboxEntry) => unknown;
   /** A group is told of at most once in this time; 0: every entry. */
   debounceMs: number;

@@ -199,8 +199,9 @@ function newOf(task: Task): NewTask {
 }
 
 /** It was back in the inbox: the job that had sent it must not take it for one that was cancelled on its way. */
-function cancelled({ job: _, trial: __, ...task }: Task, nowMs: number): Task {
-  return { ...task, status: 'cancelled', finishedAtMs: nowMs };
+function cancelled(task: Task, nowMs: number): Task {
+  const { job: _job, trial: _trial, ...rest } = task;
+  return { ...rest, status: 'cancelled', finishedAtMs: nowMs };
 }
 
 function closed(

@@ -7,7 +7,7 @@ import type { Destination } from './task.ts';
  * `running`: an instance is at it. `stopped`: it ended itself, because too much came back. `cancelled`: by an operator.
  * `finished`: all members are dealt with, and what was sent is no longer under way.
  */
-export type JobState = 'running' | 'paused' | 'stopped' | 'cancelled' | 'finished';
+type JobState = 'running' | 'paused' | 'stopped' | 'cancelled' | 'finished';
 
 export interface Job {
   id: number;
@@ -57,7 +57,7 @@ export interface Job {
 }
 
 /** What its runner does next. */
-export type JobMove =
+type JobMove =
   | { do: 'freeze' }
   | { do: 'act'; limit: number; isTrial: boolean }
   | { do: 'wait'; ms: number }

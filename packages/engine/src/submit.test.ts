@@ -283,3 +283,21 @@ describe('a store that is away', () => {
     await expect(engine.submit('a', 1)).rejects.toMatchObject({ code: 'ENGINE_STOPPED' });
   });
 });
+
+it('an ordering key is refused where the store would not honour it', async () => {
+  const store = memory();
+  const capabilities = { ...store.capabilities, ordering: false };
+  const engine = createEngine({ store: Object.assign(store, { capabilities }) });
+  await expect(
+    engine.submit({ kind: 'queue', address: 'q' }, 1, { orderingKey: 'k' }),
+  ).rejects.toMatchObject({ code: 'INVALID_TASK', faults: [{ path: 'orderingKey' }] });
+  await engine.stop();
+});
+
+it('what lets its followers pass says so in one of two words', async () => {
+  const engine = createTestEngine().handle('any', nothing);
+  const options = { orderingKey: 'k', onDead: 'pass' } as object;
+  await expect(engine.submit('any', 1, options)).rejects.toMatchObject({
+    faults: [{ path: 'onDead', message: "It is 'block' or 'release'." }],
+  });
+});

@@ -71,9 +71,10 @@ export class Submitter {
   }
 
   #prepareNow(submission: Submission, destination: Destination): Arrival {
-    const { host, policies, policyOf, maxPayloadBytes, nowMs } = this.#parts;
+    const { host, policies, policyOf, maxPayloadBytes, nowMs, canOrder } = this.#parts;
     const { payload, policy: wanted } = submission;
     this.#checkAddress(destination, submission.context);
+    if (submission.orderingKey !== undefined && !canOrder) throw unordered();
     const policy = wanted === undefined ? policyOf(laneOf(destination)) : policies.resolve(wanted);
     const bytes = bytesOf(payload, maxPayloadBytes);
     const now = nowMs();
@@ -139,6 +140,8 @@ interface SubmitterParts {
   policyOf: (lane: string) => DefinedPolicy;
   maxPayloadBytes: number;
   nowMs: () => number;
+  /** The store honours ordering keys. */
+  canOrder: boolean;
 }
 
 /** A fault of the task itself; anything else, a store that is away, concerns all of them. */
@@ -154,6 +157,13 @@ function rejected(error: unknown): Rejected {
   }
   const { code, message, faults } = error;
   return { status: 'rejected', code, message, path: faults[0]?.path ?? '' };
+}
+
+function unordered(): EngineError {
+  const message =
+    'This store does not honour ordering keys. Leave orderingKey out, or use another store.';
+  const fault = { path: 'orderingKey', code: 'INVALID_TASK', message } as const;
+  return new EngineError('INVALID_TASK', message, { faults: [fault] });
 }
 
 async function check(payload: unknown, handler: RegisteredHandler | undefined): Promise<void> {

@@ -103,8 +103,9 @@ export function wire(
     (...about) => observer.judged(...about),
   );
   const { handlers } = directory;
+  const canOrder = store.capabilities.ordering;
   const checks = { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs };
-  const submitter = new Submitter(checks);
+  const submitter = new Submitter({ ...checks, canOrder });
   const ended = (job: Job) =>
     observer.acted(`job ${job.state}`, { job: job.id, details: { why: job.why } });
   const runner = new JobRunner({ store, host, instance, nowMs, pollMs, ended });

@@ -2,7 +2,7 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ItemAction } from '../ports/inbox.ts';
 import type { Store } from '../ports/store.ts';
 import { bytes, claimDue, expectRow, ids, inLane, newTask, put, row } from './fixtures.ts';
-import { actOne, comeBack, dead, deadMany, deadRaw, item, sameItem } from './inbox-fixtures.ts';
+import { actOne, comeBack, dead, deadMany, deadRaw, itemBy, sameItem } from './inbox-fixtures.ts';
 import type { Stage, StoreCases } from './stage.ts';
 import { each } from './suite.ts';
 
@@ -25,11 +25,11 @@ export const actCases: StoreCases = {
     async (name, { store }: Stage) => {
       const [closed, one, two] = await deadMany(store, 3);
       await actOne(store, closed!, { type: 'resolve' });
-      const before = await item(store, closed!.id);
+      const before = await itemBy(store, closed!.id);
       const unknown = two!.id + 1000;
       const asked = [one!.id, unknown, closed!.id, two!.id];
       deepEqual(await store.act(asked, actions[name]), ['done', 'unknown', 'closed', 'done']);
-      sameItem(await item(store, closed!.id), before);
+      sameItem(await itemBy(store, closed!.id), before);
     },
   ),
 
@@ -87,7 +87,7 @@ export const actCases: StoreCases = {
       const { task, item: before } = await dead(store);
       await pass(5);
       deepEqual(await store.act([before.id], { type, by: 'eva' }), ['done']);
-      const after = await item(store, before.id);
+      const after = await itemBy(store, before.id);
       const state = type === 'resolve' ? 'resolved' : 'discarded';
       sameItem(after, { ...before, state, closedBy: 'eva', closedAtMs: after.closedAtMs! });
       sameTime(after.closedAtMs, await nowMs());
@@ -105,7 +105,7 @@ export const actCases: StoreCases = {
     async (type, { store }: Stage) => {
       const raw = await deadRaw(store);
       equal(await actOne(store, raw, { type }), 'done');
-      const after = await item(store, raw.id);
+      const after = await itemBy(store, raw.id);
       const state = type === 'resolve' ? 'resolved' : 'discarded';
       sameItem(after, { ...raw, state, closedAtMs: after.closedAtMs! });
     },
@@ -123,7 +123,7 @@ export const actCases: StoreCases = {
       by: 'eva',
     };
     equal(await actOne(store, before, { type: 'edit', edit }), 'done');
-    sameItem(await item(store, before.id), { ...before, edit });
+    sameItem(await itemBy(store, before.id), { ...before, edit });
     await expectRow(store, task);
   },
 
@@ -136,7 +136,7 @@ export const actCases: StoreCases = {
       { payload: bytes('new'), by: 'tom' },
     ]) {
       equal(await actOne(store, before, { type: 'edit', edit }), 'done');
-      sameItem(await item(store, before.id), { ...before, edit });
+      sameItem(await itemBy(store, before.id), { ...before, edit });
     }
   },
 
@@ -144,7 +144,7 @@ export const actCases: StoreCases = {
     const { item: before } = await dead(store);
     await actOne(store, before, { type: 'edit', edit: { payload: bytes('new') } });
     equal(await actOne(store, before, { type: 'edit', edit: undefined }), 'done');
-    sameItem(await item(store, before.id), before);
+    sameItem(await itemBy(store, before.id), before);
     equal(await actOne(store, before, { type: 'replay' }), 'done');
     const { payload, edited } = await row(store, before.taskId!);
     deepEqual([Uint8Array.from(payload), edited], [Uint8Array.from(before.payload), undefined]);
@@ -154,13 +154,13 @@ export const actCases: StoreCases = {
     const raw = await deadRaw(store);
     const edit = { payload: bytes('readable'), destination: elsewhere };
     equal(await actOne(store, raw, { type: 'edit', edit }), 'done');
-    sameItem(await item(store, raw.id), { ...raw, edit });
+    sameItem(await itemBy(store, raw.id), { ...raw, edit });
   },
 
   'pass: changes nothing and says fault': async ({ store }) => {
     const { task, item: before } = await dead(store);
     deepEqual(await store.act([before.id, before.id + 1000], { type: 'pass' }), ['fault', 'fault']);
-    sameItem(await item(store, before.id), before);
+    sameItem(await itemBy(store, before.id), before);
     await expectRow(store, task);
   },
 };
@@ -174,7 +174,7 @@ export const restoreCases: StoreCases = {
       await actOne(store, before, { type, by: 'eva' });
       const { finishedAtMs } = await row(store, task.id);
       equal(await actOne(store, before, { type: 'restore', by: 'tom' }), 'done');
-      sameItem(await item(store, before.id), before);
+      sameItem(await itemBy(store, before.id), before);
       await expectRow(store, { ...task, finishedAtMs: finishedAtMs! });
       equal(await actOne(store, before, { type: 'replay' }), 'done');
       deepEqual(ids((await claimDue(store, 'a')).tasks), [task.id]);
@@ -187,21 +187,21 @@ export const restoreCases: StoreCases = {
     await actOne(store, before, { type: 'edit', edit });
     await actOne(store, before, { type: 'discard' });
     await actOne(store, before, { type: 'restore' });
-    sameItem(await item(store, before.id), { ...before, edit });
+    sameItem(await itemBy(store, before.id), { ...before, edit });
   },
 
   'opens again one without a task': async ({ store }) => {
     const raw = await deadRaw(store);
     await actOne(store, raw, { type: 'discard' });
     equal(await actOne(store, raw, { type: 'restore' }), 'done');
-    sameItem(await item(store, raw.id), raw);
+    sameItem(await itemBy(store, raw.id), raw);
   },
 
   'says open of what is open, and unknown of what nobody knows': async ({ store }) => {
     const { item: before } = await dead(store);
     const asked = [before.id, before.id + 1000];
     deepEqual(await store.act(asked, { type: 'restore' }), ['open', 'unknown']);
-    sameItem(await item(store, before.id), before);
+    sameItem(await itemBy(store, before.id), before);
   },
 
   'leaves closed what was replayed, and what was erased': async ({ store }) => {
@@ -217,9 +217,9 @@ export const restoreCases: StoreCases = {
     const { task, item: before } = await dead(store);
     await actOne(store, before, { type: 'discard' });
     equal(await comeBack(store, task), 'failed');
-    const closed = await item(store, before.id);
+    const closed = await itemBy(store, before.id);
     equal(await actOne(store, before, { type: 'restore' }), 'gone');
-    sameItem(await item(store, before.id), closed);
+    sameItem(await itemBy(store, before.id), closed);
     equal(await store.count({ state: 'open', messageId: task.messageId }), 1);
   },
 
@@ -231,13 +231,13 @@ export const restoreCases: StoreCases = {
     await store.append([again]);
     equal(await store.count({ messageId }), 2);
     equal(await actOne(store, raw, { type: 'restore' }), 'gone');
-    equal((await item(store, raw.id)).state, 'discarded');
+    equal((await itemBy(store, raw.id)).state, 'discarded');
   },
 
   'makes the task anew where it was deleted': async ({ store, pass }) => {
     const { task, item: before } = await pruned(store, pass);
     equal(await actOne(store, before, { type: 'restore' }), 'done');
-    const after = await item(store, before.id);
+    const after = await itemBy(store, before.id);
     ok(after.taskId !== undefined && after.taskId !== task.id);
     sameItem(after, { ...before, taskId: after.taskId });
     const anew = await row(store, after.taskId);
@@ -254,7 +254,7 @@ export const restoreCases: StoreCases = {
     const { messageId, destination } = task;
     const fresh = await put(store, newTask({ messageId, destination }));
     equal(await actOne(store, before, { type: 'restore' }), 'conflict');
-    equal((await item(store, before.id)).state, 'resolved');
+    equal((await itemBy(store, before.id)).state, 'resolved');
     await expectRow(store, fresh);
   },
 };

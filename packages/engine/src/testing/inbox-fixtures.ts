@@ -58,12 +58,12 @@ export async function deadRaw(store: Store, text = 'what'): Promise<InboxItem> {
 
 export async function openItem(store: Store, taskId: number): Promise<InboxItem> {
   const { items } = await store.items({ state: 'open', limit: 1000 });
-  const found = items.find((item) => item.taskId === taskId);
+  const found = items.find((one) => one.taskId === taskId);
   if (!found) throw new Error(`Task ${taskId} has no open item.`);
   return found;
 }
 
-export async function item(store: Store, id: number): Promise<InboxItem> {
+export async function itemBy(store: Store, id: number): Promise<InboxItem> {
   const found = await store.item(id);
   if (!found) throw new Error(`Item ${id} is gone.`);
   return found;

@@ -21,7 +21,7 @@ import {
   deadMany,
   deadRaw,
   failIn,
-  item,
+  itemBy,
   openItem,
   sameItem,
 } from './inbox-fixtures.ts';
@@ -73,7 +73,7 @@ export const replayCases: StoreCases = {
     const { item: before } = await dead(store);
     await pass(5);
     equal(await actOne(store, before, { type: 'replay', by: 'eva' }), 'done');
-    const after = await item(store, before.id);
+    const after = await itemBy(store, before.id);
     const closedAtMs = after.closedAtMs!;
     sameItem(after, { ...before, state: 'replayed', closedBy: 'eva', closedAtMs });
     sameTime(closedAtMs, await nowMs());
@@ -146,7 +146,7 @@ export const replayCases: StoreCases = {
     await store.change([task], (found) => ({ result: 1, task: { ...found!, status: 'done' } }));
     equal(await actOne(store, before, { type: 'replay' }), 'gone');
     equal((await row(store, task.id)).status, 'done');
-    sameItem(await item(store, before.id), before);
+    sameItem(await itemBy(store, before.id), before);
   },
 
   'applies a change, and keeps the original with the item': async ({ store }) => {
@@ -162,12 +162,12 @@ export const replayCases: StoreCases = {
     deepEqual(Uint8Array.from(after.payload), edit.payload);
     deepEqual(after.context, { headers: { 'x-c': '3' }, method: 'PUT' });
     deepEqual([after.edited, after.generation, after.status], [1, 1, 'pending']);
-    const closed = await item(store, before.id);
+    const closed = await itemBy(store, before.id);
     sameItem(closed, { ...before, edit, state: 'replayed', closedAtMs: closed.closedAtMs! });
     await store.settle((await claimDue(store, 'a')).tasks.map(settlements.failed));
     const again = await openItem(store, task.id);
     deepEqual(Uint8Array.from(again.payload), edit.payload);
-    sameItem(await item(store, before.id), closed);
+    sameItem(await itemBy(store, before.id), closed);
   },
 
   'takes its own change over that of the item, part by part': async ({ store }) => {
@@ -179,7 +179,7 @@ export const replayCases: StoreCases = {
     const after = await row(store, task.id);
     deepEqual(Uint8Array.from(after.payload), edit.payload);
     deepEqual(after.context?.headers, over.headers);
-    deepEqual((await item(store, before.id)).edit?.by, 'tom');
+    deepEqual((await itemBy(store, before.id)).edit?.by, 'tom');
   },
 
   'knows a change of an earlier replay': async ({ store }) => {
@@ -202,7 +202,7 @@ export const replayCases: StoreCases = {
     deepEqual([moved.generation, moved.edited, moved.job], [1, 1, 3]);
     deepEqual([Uint8Array.from(moved.payload), moved.claims], [bytes('it'), 0]);
     sameTime(moved.dueAtMs, await nowMs());
-    const closed = await item(store, before.id);
+    const closed = await itemBy(store, before.id);
     deepEqual([closed.state, closed.taskId, closed.edit], ['replayed', task.id, action.edit]);
     deepEqual(closed.destination, task.destination);
     deepEqual(ids((await claimDue(store, laneOf(elsewhere))).tasks), [moved.id]);
@@ -233,7 +233,7 @@ export const replayCases: StoreCases = {
     deepEqual(await store.act([before.id, other!.id], action), ['conflict', 'done']);
     await expectRow(store, task);
     await expectRow(store, there);
-    sameItem(await item(store, before.id), before);
+    sameItem(await itemBy(store, before.id), before);
     equal(await actOne(store, before, { type: 'replay' }), 'done');
   },
 
@@ -256,7 +256,7 @@ export const replayCases: StoreCases = {
       await actOne(store, raw, { type: 'replay', edit: { payload: bytes('better') } }),
       'unaddressed',
     );
-    sameItem(await item(store, raw.id), raw);
+    sameItem(await itemBy(store, raw.id), raw);
   },
 
   'makes a task of a message that could not be read': async ({ store }) => {
@@ -277,7 +277,7 @@ export const replayCases: StoreCases = {
       [Uint8Array.from(task!.payload), task!.context],
       [edit.payload, { headers: edit.headers }],
     );
-    const closed = await item(store, raw.id);
+    const closed = await itemBy(store, raw.id);
     deepEqual([closed.state, closed.taskId], ['replayed', undefined]);
     deepEqual(Uint8Array.from(closed.payload), bytes('garbled'));
   },

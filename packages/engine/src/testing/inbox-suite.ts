@@ -24,14 +24,9 @@ import { actCases, restoreCases } from './inbox-act.ts';
 import { eraseCases, pruneItemsCases } from './inbox-erase.ts';
 import { annotateCases, groupsCases } from './inbox-groups.ts';
 import { filterCases } from './inbox-items.ts';
-import {
-  forgetJobCases,
-  freezeCases,
-  jobActCases,
-  membersCases,
-  tallyCases,
-} from './inbox-jobs.ts';
+import { freezeCases, jobActCases } from './inbox-jobs.ts';
 import { replayCases } from './inbox-replay.ts';
+import { forgetJobCases, membersCases, tallyCases } from './inbox-tally.ts';
 import { onStage, type StoreCases, type StoreSetup } from './stage.ts';
 import { casesOf, type ConformanceCase } from './suite.ts';
 

@@ -1,5 +1,8 @@
 import type { Task } from '../task.ts';
-import { LANES } from './model-operations.ts';
+import type { Dice } from './dice.ts';
+
+export const TASKS = 20;
+export const LANES = 3;
 
 /** More than there will ever be. */
 export const ALL = 1000;
@@ -20,4 +23,18 @@ export function laneName(lane: number): string {
 /** A UUID with that number. */
 export function numbered(n: number): string {
   return `${n.toString(16).padStart(8, '0')}-0000-4000-8000-000000000000`;
+}
+
+/** A task by its number, or that of a lease that was given some leases ago. */
+export type Who = number | { ago: number };
+
+export function anyone(dice: Dice): Who {
+  return dice.one(2) ? dice.below(TASKS) : { ago: dice.below(6) };
+}
+
+/** What the histories may make use of. */
+export interface Means {
+  /** Time can be moved. */
+  canWait: boolean;
+  hasOrder: boolean;
 }

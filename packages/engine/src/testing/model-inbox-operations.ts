@@ -2,7 +2,7 @@ import type { Failure } from 'redrive';
 import type { ItemState } from '../ports/inbox.ts';
 import type { Reason } from '../task.ts';
 import type { Dice, Span } from './dice.ts';
-import { LANES, type Means, TASKS, type Who, who } from './model-operations.ts';
+import { LANES, type Means, TASKS, type Who, anyone } from './model-identities.ts';
 
 /** One call of an inbox, as data: items and groups by their place among those that are there. */
 export type InboxOperation =
@@ -63,7 +63,7 @@ export const inboxMakers: readonly Maker[] = [
   act,
   act,
   (dice) => ({ type: 'find', filter: filter(dice) }),
-  (dice) => ({ type: 'erase', who: dice.one(4) ? { raw: dice.below(RAW) } : who(dice) }),
+  (dice) => ({ type: 'erase', who: dice.one(4) ? { raw: dice.below(RAW) } : anyone(dice) }),
   (dice, { canWait }) => ({
     type: 'freeze',
     under: under(dice),

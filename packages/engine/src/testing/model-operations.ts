@@ -2,6 +2,7 @@ import type { Random } from 'redrive';
 import type { Reason } from '../task.ts';
 import { Dice, type Span } from './dice.ts';
 import type { settlements } from './fixtures.ts';
+import { LANES, type Means, TASKS, type Who, anyone } from './model-identities.ts';
 import { type InboxOperation, inboxMakers } from './model-inbox-operations.ts';
 
 /**
@@ -33,9 +34,6 @@ export type Operation =
 
 type How = keyof typeof settlements;
 
-/** A task by its number, or that of a lease that was given some leases ago. */
-export type Who = number | { ago: number };
-
 export interface Draft {
   who: number;
   due: 'past' | Span;
@@ -59,16 +57,6 @@ export interface Coming {
   key?: number;
 }
 
-/** What the histories may make use of. */
-export interface Means {
-  /** Time can be moved. */
-  canWait: boolean;
-  hasOrder: boolean;
-}
-
-export const TASKS = 20;
-export const LANES = 3;
-
 /** Random operations in a mix that brings tasks into every state. By a clock that can be moved, time passes too. */
 export function operationsOf(random: Random, count: number, means: Means): Operation[] {
   const dice = new Dice(random);
@@ -87,8 +75,8 @@ const makers: readonly Maker[] = [
   (dice, means) => ({ type: 'submit', task: draft(dice, isOrdered(dice, means)) }),
   arrive,
   arrive,
-  (dice) => ({ type: 'cancel', who: who(dice) }),
-  (dice) => ({ type: 'expedite', who: who(dice) }),
+  (dice) => ({ type: 'cancel', who: anyone(dice) }),
+  (dice) => ({ type: 'expedite', who: anyone(dice) }),
   claimDue,
   claimDue,
   claimDue,
@@ -129,10 +117,6 @@ function isOrdered(dice: Dice, { hasOrder }: Means): boolean {
   return dice.one(2) && hasOrder;
 }
 
-export function who(dice: Dice): Who {
-  return dice.one(2) ? dice.below(TASKS) : { ago: dice.below(6) };
-}
-
 function draft(dice: Dice, ordered: boolean): Draft {
   const due = dice.of<Draft['due']>('past', 0, 0, 1);
   const base = {
@@ -151,7 +135,7 @@ function arrive(dice: Dice, means: Means): Operation {
   // One verdict at most: what is due by the same call may come in any order.
   const verdict = dice.one(3) ? dice.of<Reason>('PERMANENT', 'TOO_FAR') : undefined;
   const arrivals = dice.some(3, (): Coming => ({
-    who: who(dice),
+    who: anyone(dice),
     attempt: 1 + dice.below(3),
     ours: dice.one(3),
     permanent: dice.one(8),

@@ -13,10 +13,10 @@ import {
   settlements,
   unreachable,
 } from './fixtures.ts';
-import { ALL, identityOf, type Key, laneName } from './model-identities.ts';
+import { ALL, identityOf, type Key, laneName, LANES, type Who } from './model-identities.ts';
 import { applyToInbox, rawId } from './model-inbox.ts';
 import { look } from './model-look.ts';
-import { type Coming, type Draft, LANES, type Operation, type Who } from './model-operations.ts';
+import type { Coming, Draft, Operation } from './model-operations.ts';
 import { compare, textOf, Words } from './model-words.ts';
 
 const BYTES = 10;
@@ -115,7 +115,13 @@ export class Side {
       }
       case 'wait':
         return undefined;
-      default:
+      case 'append':
+      case 'act':
+      case 'find':
+      case 'freeze':
+      case 'forget':
+      case 'annotate':
+      case 'prune items':
         return applyToInbox(store, this.#words, operation);
     }
   }

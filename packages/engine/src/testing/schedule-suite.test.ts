@@ -344,7 +344,6 @@ describe('the model', () => {
     'replays twice',
     'acts whatever the version',
     'never counts a group down',
-    'erases no executions',
   ])('differs from a store that %s', async (name) => {
     const [first] = await differences(defects[name]!.defect);
     expect(first?.message).toMatch(/^Seed \d+: after these operations the store differs/);

@@ -40,7 +40,12 @@ export const inboxDefects: Readonly<Record<string, { defect: Defect; fails: read
     'knows no order': {
       defect: (store) => ({
         insert: (tasks) =>
-          store.insert(tasks.map(({ orderingKey: _, ...task }) => ({ ...task, blocked: false }))),
+          store.insert(
+            tasks.map((task) => {
+              const { orderingKey: _, ...rest } = task;
+              return { ...rest, blocked: false };
+            }),
+          ),
       }),
       fails: [
         'order: gives out the first of a line only',

@@ -28,9 +28,17 @@ const capabilities: ScheduleCapabilities = {
 /** The inbox before what counts its items. */
 const tables = [
   'retry_queue',
-  ...['lines', 'inbox', 'group_deltas', 'groups', 'members', 'attempts', 'outbox', 'state', 'audit'].map(
-    (name) => `redrive_${name}`,
-  ),
+  ...[
+    'lines',
+    'inbox',
+    'group_deltas',
+    'groups',
+    'members',
+    'attempts',
+    'outbox',
+    'state',
+    'audit',
+  ].map((name) => `redrive_${name}`),
 ];
 
 describePostgres(({ freshDatabase }) => {

@@ -69,7 +69,7 @@ export function failureJson(failure: Failure): string {
 
 /** What an action may change of an item, and the expression over `u` that gives it. */
 export function changeColumns(item: InboxItem): { columns: Column[]; set: string } {
-  const { payload = undefined, ...edit } = item.edit ?? {};
+  const { payload, ...edit }: Edit = item.edit ?? {};
   const columns: Column[] = [
     { name: 'state', type: 'text', values: [item.state] },
     { name: 'closed_at', type: 'float8', values: [boundedMs(item.closedAtMs)] },

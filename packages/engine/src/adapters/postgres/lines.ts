@@ -66,8 +66,18 @@ export class HeldLines {
     const isOrdered = 'ordering_key IS NOT NULL';
     if (this.isEmpty) return isOrdered;
     const held = [...this.#held];
-    const lanes = params.add(encodeArray('text', held.map(({ lane }) => lane)));
-    const keys = params.add(encodeArray('text', held.map(({ key }) => key)));
+    const lanes = params.add(
+      encodeArray(
+        'text',
+        held.map(({ lane }) => lane),
+      ),
+    );
+    const keys = params.add(
+      encodeArray(
+        'text',
+        held.map(({ key }) => key),
+      ),
+    );
     return `${isOrdered} AND (lane, ordering_key) NOT IN (SELECT * FROM unnest(${lanes}::text[], ${keys}::text[]))`;
   }
 
@@ -104,9 +114,8 @@ export class HeldLines {
   }
 }
 
-/** How many lines a look at them takes at once, and how many looks housekeeping has. */
+/** How many lines a look at them takes at once. */
 const SWEEP = 1000;
-const LOOKS = 5;
 
 /** Housekeeping: a line that nobody needs is deleted, and one whose turn was forgotten goes on. */
 export class LineKeeper {
@@ -120,8 +129,9 @@ export class LineKeeper {
     this.#names = names;
   }
 
-  async sweep(wake: Wake): Promise<void> {
-    for (let look = 0; look < LOOKS; look++) {
+  /** Goes on where the last call has ended. */
+  async sweep(looks: number, wake: Wake): Promise<void> {
+    for (let look = 0; look < looks; look++) {
       const { lane = '', key = '' } = this.#after ?? {};
       const rows = await this.#database.queryAgain(sweepText(this.#names), [lane, key, SWEEP]);
       const lines = rows.map(([name, orderingKey, isOld, isEmpty, isForgotten]) => ({

@@ -1,12 +1,22 @@
 import { type Database, describePostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ItemFilter } from '../../ports/inbox.ts';
 import type { ClaimFrom, Settlement } from '../../ports/schedule.ts';
 import { unreachable } from '../../testing/fixtures.ts';
 import { Params } from './batch.ts';
 import { abandonText, claimText, peekText } from './claim-text.ts';
 import { migratePostgres } from './index.ts';
 import { namesIn } from './names.ts';
+import { bulkText, lookText, shortText } from './act-text.ts';
+import { pageText } from './item-query.ts';
+import {
+  advanceText,
+  dropLinesText,
+  lockLinesText,
+  sweepText,
+  takeLinesText,
+} from './lines-text.ts';
 import { renewText, settleText } from './settle-text.ts';
 
 /**
@@ -23,7 +33,9 @@ describePostgres(({ freshDatabase }) => {
     await migratePostgres(database.url);
     admin = new pg.Client(database.url);
     await admin.connect();
-    await admin.query(`ALTER TABLE retry_queue SET (autovacuum_enabled = off)`);
+    for (const table of ['retry_queue', 'redrive_inbox', 'redrive_lines']) {
+      await admin.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
+    }
   });
 
   /** A third of them waits, a third is in delivery, a third is over. */
@@ -107,5 +119,75 @@ describePostgres(({ freshDatabase }) => {
     );
     expect(plan).toContain('retry_queue_claimed');
     expect(plan).not.toMatch(/Seq Scan on retry_queue/);
+  });
+
+  /** Half of a table is one line, of which the first half is over; nearly all items are closed, the open ones are the oldest. */
+  async function fillLines(rows: number): Promise<void> {
+    await admin.query('TRUNCATE retry_queue, redrive_inbox, redrive_lines RESTART IDENTITY');
+    await admin.query(`INSERT INTO retry_queue (message_id, original_payload, original_queue, lane, next_retry_at,
+        visible_at, status, finished_at, ordering_key, blocked)
+      SELECT gen_random_uuid(), repeat('x', 200)::bytea, 'orders', 'lane', now(), now(),
+        CASE WHEN i < ${rows / 2} THEN 'done' ELSE 'pending' END, CASE WHEN i < ${rows / 2} THEN now() END,
+        CASE WHEN i % 2 = 0 THEN 'large' ELSE 'k' || i % 1000 END, i >= ${rows / 2}
+      FROM generate_series(1, ${rows}) AS i`);
+    await admin.query(
+      `INSERT INTO redrive_lines SELECT DISTINCT lane, ordering_key, 1, now() FROM retry_queue`,
+    );
+    await admin.query(`INSERT INTO redrive_inbox (task_id, message_id, kind, address, lane, state, reason, fingerprint,
+        attempt, max_attempts, generation, first_seen, last_seen, failure)
+      SELECT i, gen_random_uuid(), 'queue', 'orders', 'lane ' || i % 2, CASE WHEN i < 50 THEN 'open' ELSE 'replayed' END,
+        'EXHAUSTED', 'f' || i % 3, 1, 4, 0, now(), now(), '{"class":"technical"}'
+      FROM generate_series(1, ${rows}) AS i`);
+  }
+
+  const ids = Array.from({ length: 1000 }, (_, i) => i + 1);
+  const lines = ['large', ...ids.slice(0, 999).map((i) => `k${i}`)].map((key) => ({
+    lane: 'lane',
+    key,
+  }));
+  const page = (filter: ItemFilter) => (params: Params) =>
+    `WITH ${pageText(names, filter, { limit: 50 }, params)} SELECT count(*) FROM found`;
+  const ofLines: Record<string, (params: Params) => string> = {
+    'the lock of lines': (params) => lockLinesText(names, lines, params),
+    'the lock of free lines': (params) => takeLinesText(names, lines, params),
+    'the turn in lines': (params) => advanceText(names, lines, params),
+    'the turn in a large line': (params) => advanceText(names, lines.slice(0, 1), params),
+    'the deletion of lines': (params) => dropLinesText(names, lines, params),
+    'the look at lines': (params) =>
+      sweepText(names)
+        .replace('$1::text', `${params.add('')}::text`)
+        .replace('$2::text', `${params.add('')}::text`)
+        .replace('$3', params.add(100)),
+    'the lines of items': (params) => lookText(names, ids, params),
+    'a replay': (params) => shortText(names, ids, { type: 'replay', job: 1 }, params),
+    'a replay with a look': (params) => bulkText(names, ids, { type: 'replay', job: 1 }, params),
+    'a discard': (params) => shortText(names, ids, { type: 'discard' }, params),
+    'all items': page({}),
+    'open items': page({ state: 'open' }),
+    'items of a lane': page({ lane: 'lane 1' }),
+    'open items of a lane': page({ lane: 'lane 1', state: 'open' }),
+    'open items of a cause': page({ fingerprint: 'f1', state: 'open' }),
+    'items of a message': page({ messageId: '00000000-0000-4000-8000-00000000c0de' }),
+    'items by their ids': page({ ids: [1, 2, 3] }),
+  };
+
+  test('goes through lines and items by their indexes, analysed or not', async () => {
+    await fillLines(40_000);
+    for (const state of ['new', 'analysed']) {
+      if (state === 'analysed') await admin.query('ANALYZE');
+      for (const [name, build] of Object.entries(ofLines)) {
+        const plan = await planOf(build);
+        expect(plan, `${name}, ${state}`).not.toMatch(/Seq Scan on (retry_queue|redrive_inbox)/);
+        expect(plan, `${name}, ${state}`).not.toMatch(/Join Filter/);
+      }
+      for (const name of ['the turn in lines', 'the turn in a large line', 'the look at lines']) {
+        expect(await planOf(ofLines[name]!), `${name}, ${state}`).toContain('retry_queue_line');
+      }
+      for (const name of ['open items', 'open items of a lane', 'open items of a cause']) {
+        const plan = await planOf(ofLines[name]!);
+        expect(plan, `${name}, ${state}`).toMatch(/redrive_inbox_(state|way|cause)/);
+        expect(plan, `${name}, ${state}`).not.toContain('redrive_inbox_pkey');
+      }
+    }
   });
 });

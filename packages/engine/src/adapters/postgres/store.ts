@@ -56,6 +56,9 @@ import { Settler } from './settle.ts';
 import { StateTable } from './state.ts';
 import { Wake } from './wake.ts';
 
+/** How often housekeeping looks at a thousand lines. */
+const LOOKS = 5;
+
 interface StoreParts {
   database: Database;
   connections: Connections;
@@ -216,7 +219,8 @@ export class PostgresStore implements Store {
     const pruned = await prune(this.#parts.database, this.#parts.names, request);
     await this.#groups.fold();
     const wake = new Wake();
-    await this.#keeper.sweep(wake);
+    // Deleting comes first: it is called again at once while there is more of it.
+    await this.#keeper.sweep(pruned < request.limit ? LOOKS : 1, wake);
     await this.#tell(wake.hint);
     return pruned;
   }

@@ -25,11 +25,11 @@ export class GroupTable {
     );
     this.#open = prepareRows(
       db,
-      `${select} INDEXED BY redrive_groups_open WHERE open > 0 AND ${page}`,
+      `${select} INDEXED BY redrive_groups_open WHERE is_open = 1 AND ${page}`,
     );
     this.#openInLane = prepareRows(
       db,
-      `${select} INDEXED BY redrive_groups_open_lane WHERE open > 0 AND lane = ?4 AND ${page}`,
+      `${select} INDEXED BY redrive_groups_open_lane WHERE is_open = 1 AND lane = ?4 AND ${page}`,
     );
     this.#one = prepareRows(db, `${select} WHERE fingerprint = ?`);
     this.#annotate = db.prepare(

@@ -67,11 +67,7 @@ export class TaskTable {
     const dueAtMs = dueAt(task.due, nowMs);
     const { changes, lastInsertRowid } = isFresh(task)
       ? this.#insertShort(task, dueAtMs, nowMs)
-      : this.#insertAny.run(
-          ...identity(task),
-          nowMs,
-          ...mutableValues(stored(task, dueAtMs, nowMs)),
-        );
+      : this.#insertLong(task, dueAtMs, nowMs);
     return changes === 0 ? undefined : Number(lastInsertRowid);
   }
 
@@ -81,8 +77,14 @@ export class TaskTable {
   }
 
   #insertShort(task: NewTask, dueAtMs: number, nowMs: number) {
-    const values = [
-      ...identity(task),
+    const { messageId, destination, orderingKey } = task;
+    const queue = queueNameOf(destination.address);
+    if (orderingKey !== undefined) return this.#insertInLine(task, queue, dueAtMs, nowMs);
+    return this.#insertFresh.run(
+      bytesOfUuid(messageId),
+      queue,
+      destination.kind,
+      wholeAddress(destination, queue),
       task.lane,
       task.maxAttempts - 1,
       dueAtMs,
@@ -92,11 +94,42 @@ export class TaskTable {
       contextColumn(task.context),
       task.payload,
       task.arrival ?? null,
-    ];
-    const { orderingKey, onDead = null } = task;
-    return orderingKey === undefined
-      ? this.#insertFresh.run(...values)
-      : this.#insertOrdered.run(...values, Number(task.blocked), orderingKey, onDead);
+    );
+  }
+
+  #insertLong(task: NewTask, dueAtMs: number, nowMs: number) {
+    const { messageId, destination } = task;
+    const queue = queueNameOf(destination.address);
+    return this.#insertAny.run(
+      bytesOfUuid(messageId),
+      queue,
+      destination.kind,
+      wholeAddress(destination, queue),
+      nowMs,
+      ...mutableValues(stored(task, dueAtMs, nowMs)),
+    );
+  }
+
+  #insertInLine(task: NewTask, queue: string, dueAtMs: number, nowMs: number) {
+    const { messageId, destination } = task;
+    return this.#insertOrdered.run(
+      bytesOfUuid(messageId),
+      queue,
+      destination.kind,
+      wholeAddress(destination, queue),
+      task.lane,
+      task.maxAttempts - 1,
+      dueAtMs,
+      nowMs,
+      task.expiresAtMs ?? null,
+      task.policy ?? null,
+      contextColumn(task.context),
+      task.payload,
+      task.arrival ?? null,
+      Number(task.blocked),
+      task.orderingKey ?? null,
+      task.onDead ?? null,
+    );
   }
 
   #findByIdentity({ messageId, destination }: Exclude<TaskKey, { id: number }>) {
@@ -111,11 +144,9 @@ export function dueAt(due: Due, nowMs: number): number {
   return 'atMs' in due ? Math.max(due.atMs, nowMs) : nowMs + due.inMs;
 }
 
-/** What a task is known by, and its whole address where the column cannot hold it. */
-function identity({ messageId, destination }: Pick<Task, 'messageId' | 'destination'>) {
-  const { kind, address } = destination;
-  const queue = queueNameOf(address);
-  return [bytesOfUuid(messageId), queue, kind, queue === address ? null : address] as const;
+/** The address, where its column cannot hold all of it. */
+function wholeAddress({ address }: Task['destination'], queue: string): string | null {
+  return queue === address ? null : address;
 }
 
 const onKnown = 'ON CONFLICT (message_id, original_queue, kind) DO NOTHING';

@@ -1,6 +1,9 @@
 /** Who holds a place in a line: `holdsPlace` of the pure lines, word for word, so that its index is found. */
 export const holdsPlace = `ordering_key IS NOT NULL AND (status = 'pending' OR (status = 'failed' AND on_dead IS NULL))`;
 
+/** Its own statement: indexes follow the flag, which hardly ever changes, and not the count, which does with every item. */
+const flagOpen = `UPDATE redrive_groups SET is_open = open > 0 WHERE fingerprint = old.fingerprint AND is_open <> (open > 0);`;
+
 /**
  * Order by key, and an inbox that is worked with. New columns stand after the payload: where they are empty, as in nearly
  * all rows, reading them does not touch its pages.
@@ -42,6 +45,7 @@ export const version2 = `
     lane TEXT NOT NULL,
     reason TEXT NOT NULL,
     open INTEGER NOT NULL,
+    is_open INTEGER NOT NULL,
     first_seen INTEGER NOT NULL,
     last_seen INTEGER NOT NULL,
     note TEXT,
@@ -49,28 +53,32 @@ export const version2 = `
     failure TEXT NOT NULL
   );
   CREATE INDEX redrive_groups_seen ON redrive_groups (last_seen, fingerprint);
-  CREATE INDEX redrive_groups_open ON redrive_groups (last_seen, fingerprint) WHERE open > 0;
-  CREATE INDEX redrive_groups_open_lane ON redrive_groups (lane, last_seen, fingerprint) WHERE open > 0;
-  INSERT INTO redrive_groups (fingerprint, lane, reason, open, first_seen, last_seen, failure)
-    SELECT item.fingerprint, item.lane, item.reason, found.open, found.first_seen, found.last_seen, item.failure
+  CREATE INDEX redrive_groups_open ON redrive_groups (last_seen, fingerprint) WHERE is_open = 1;
+  CREATE INDEX redrive_groups_open_lane ON redrive_groups (lane, last_seen, fingerprint) WHERE is_open = 1;
+  INSERT INTO redrive_groups (fingerprint, lane, reason, open, is_open, first_seen, last_seen, failure)
+    SELECT item.fingerprint, item.lane, item.reason, found.open, found.open > 0, found.first_seen, found.last_seen, item.failure
     FROM (
       SELECT max(id) AS id, sum(state = 'open') AS open, min(first_seen) AS first_seen, max(last_seen) AS last_seen
       FROM redrive_inbox GROUP BY fingerprint
     ) found JOIN redrive_inbox item ON item.id = found.id;
 
   CREATE TRIGGER redrive_inbox_added AFTER INSERT ON redrive_inbox BEGIN
-    INSERT INTO redrive_groups (fingerprint, lane, reason, open, first_seen, last_seen, failure)
-      VALUES (new.fingerprint, new.lane, new.reason, new.state = 'open', new.first_seen, new.last_seen, new.failure)
+    INSERT INTO redrive_groups (fingerprint, lane, reason, open, is_open, first_seen, last_seen, failure)
+      VALUES (new.fingerprint, new.lane, new.reason, new.state = 'open', new.state = 'open', new.first_seen,
+        new.last_seen, new.failure)
       ON CONFLICT (fingerprint) DO UPDATE SET
-        lane = excluded.lane, reason = excluded.reason, failure = excluded.failure, open = open + excluded.open,
+        lane = excluded.lane, reason = excluded.reason, failure = excluded.failure,
+        open = open + excluded.open, is_open = max(is_open, excluded.open),
         first_seen = min(first_seen, excluded.first_seen), last_seen = excluded.last_seen;
   END;
-  CREATE TRIGGER redrive_inbox_changed AFTER UPDATE OF state, last_seen ON redrive_inbox
-  WHEN old.state <> new.state OR old.last_seen <> new.last_seen BEGIN
-    UPDATE redrive_groups SET
-        open = open + (new.state = 'open') - (old.state = 'open'),
-        last_seen = iif(old.last_seen <> new.last_seen, new.last_seen, last_seen)
-      WHERE fingerprint = old.fingerprint;
+  CREATE TRIGGER redrive_inbox_moved AFTER UPDATE OF state ON redrive_inbox
+  WHEN (old.state = 'open') <> (new.state = 'open') BEGIN
+    UPDATE redrive_groups SET open = open + iif(new.state = 'open', 1, -1) WHERE fingerprint = old.fingerprint;
+    ${flagOpen}
+  END;
+  CREATE TRIGGER redrive_inbox_seen AFTER UPDATE OF last_seen ON redrive_inbox
+  WHEN old.last_seen <> new.last_seen BEGIN
+    UPDATE redrive_groups SET last_seen = new.last_seen WHERE fingerprint = old.fingerprint;
   END;
   CREATE TRIGGER redrive_inbox_regrouped BEFORE UPDATE OF fingerprint ON redrive_inbox
   WHEN old.fingerprint <> new.fingerprint BEGIN
@@ -78,6 +86,7 @@ export const version2 = `
   END;
   CREATE TRIGGER redrive_inbox_deleted AFTER DELETE ON redrive_inbox BEGIN
     UPDATE redrive_groups SET open = open - 1 WHERE old.state = 'open' AND fingerprint = old.fingerprint;
+    ${flagOpen}
     DELETE FROM redrive_groups WHERE fingerprint = old.fingerprint AND note IS NULL AND owner IS NULL
       AND NOT EXISTS (SELECT 1 FROM redrive_inbox WHERE fingerprint = old.fingerprint);
   END;

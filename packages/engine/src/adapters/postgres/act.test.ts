@@ -1,0 +1,196 @@
+import { type Database, describePostgres } from '@redrive/services/vitest';
+import pg from 'pg';
+import { seededRandom } from 'redrive/testing';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { ActResult, ItemAction, JobHold } from '../../ports/inbox.ts';
+import type { Store } from '../../ports/store.ts';
+import {
+  claimDue,
+  inLane,
+  inLine,
+  put,
+  rawItem,
+  row,
+  settlements,
+} from '../../testing/fixtures.ts';
+import { postgres } from './index.ts';
+
+describePostgres(({ freshDatabase }) => {
+  let database: Database;
+  let admin: pg.Client;
+  let stores: [Store, Store];
+
+  beforeEach(async () => {
+    database = await freshDatabase();
+    admin = new pg.Client(database.url);
+    await admin.connect();
+    const open = async () => {
+      const store = postgres({ url: database.url, listen: false, maxConnections: 6 });
+      await store.open();
+      return store;
+    };
+    stores = [await open(), await open()];
+  });
+  afterEach(async () => {
+    await Promise.all(stores.map((store) => store.close()));
+    await admin.end();
+    await database.drop();
+  });
+
+  /** So many open items in lane a. */
+  async function failed(count: number, of = (): Parameters<typeof inLane>[1] => ({})) {
+    const [store] = stores;
+    await store.insert(Array.from({ length: count }, () => inLane('a', of())));
+    const { tasks } = await claimDue(store, [{ lane: 'a', limit: count }]);
+    expect(await store.settle(tasks.map(settlements.failed))).not.toContain('lost');
+    return openItems();
+  }
+
+  async function openItems(): Promise<number[]> {
+    const { items } = await stores[0].items({ state: 'open', limit: 10_000 });
+    return items.map(({ id }) => id);
+  }
+
+  const hold = (version: number): JobHold<ActResult[]> => ({
+    job: 1,
+    version,
+    next: (results) => ({ done: results.filter((one) => one === 'done').length }),
+  });
+
+  test('does everything once, whoever acts on the same items at once', async () => {
+    const random = seededRandom(5);
+    const ids = await failed(300);
+    const actions: ItemAction[] = [
+      { type: 'replay', job: 1 },
+      { type: 'replay' },
+      { type: 'discard' },
+      { type: 'replay', edit: { headers: { 'x-by': 'me' } } },
+      { type: 'resolve' },
+      { type: 'replay', edit: { destination: { kind: 'queue', address: 'elsewhere' } } },
+    ];
+    const batches = actions.map((action) => ({
+      action,
+      ids: ids.filter(() => random() < 0.7).sort(() => random() - 0.5),
+    }));
+    const results = await Promise.all(
+      batches.map((batch, i) => stores[i % 2]!.act(batch.ids, batch.action)),
+    );
+    const done = new Map<number, ItemAction[]>();
+    for (const [i, batch] of batches.entries()) {
+      for (const [k, id] of batch.ids.entries()) {
+        expect(['done', 'closed']).toContain(results[i]![k]);
+        if (results[i]![k] === 'done') done.set(id, [...(done.get(id) ?? []), batch.action]);
+      }
+    }
+    expect([...done.values()].every((list) => list.length === 1)).toBe(true);
+    expect(await openItems()).toHaveLength(300 - done.size);
+    for (const [id, [action]] of done) {
+      const item = await stores[0].item(id);
+      const task = await row(stores[0], item!.taskId!);
+      const isSent = action!.type === 'replay' && !action!.edit?.destination;
+      expect([task.status, task.generation]).toEqual(isSent ? ['pending', 1] : ['cancelled', 0]);
+    }
+    const { items } = await stores[0].items({ state: 'replayed', limit: 1000 });
+    const elsewhere = items.filter(({ edit }) => edit?.destination).length;
+    const { rows } = await admin.query(
+      `SELECT count(*)::int AS n FROM retry_queue WHERE original_queue = 'elsewhere'`,
+    );
+    expect(rows).toEqual([{ n: elsewhere }]);
+  });
+
+  test('lets one of two runners act that hold the same version', async () => {
+    const ids = await failed(50);
+    await stores[0].writeState('job:1', {}, 0);
+    const answers = await Promise.all(
+      stores.map((store) => store.act(ids, { type: 'replay', job: 1 }, hold(1))),
+    );
+    expect(answers.filter((answer) => answer === undefined)).toHaveLength(1);
+    expect(answers.flatMap((answer) => answer ?? [])).toEqual(ids.map(() => 'done'));
+    const { documents } = await stores[0].readState('job:1');
+    expect(documents).toEqual([{ key: 'job:1', version: 2, value: { done: 50 } }]);
+    expect((await stores[1].tally(1, 100)).underway).toBe(50);
+  });
+
+  test('does nothing once somebody has paused the job, however close', async () => {
+    const ids = await failed(20);
+    await stores[0].writeState('job:1', {}, 0);
+    const [isPaused, answer] = await Promise.all([
+      stores[1].writeState('job:1', { paused: true }, 1),
+      stores[0].act(ids, { type: 'replay', job: 1 }, hold(1)),
+    ]);
+    expect(isPaused).toBe(answer === undefined);
+    expect(await openItems()).toHaveLength(isPaused ? 20 : 0);
+  });
+
+  test('acts on items of lines while those are claimed and settled, and forgets no turn', async () => {
+    const [store, other] = stores;
+    const keys = ['k', 'l', 'm'];
+    await store.insert(
+      Array.from({ length: 60 }, (_, i) => inLine(keys[i % 3]!, { onDead: 'release' })),
+    );
+    let isOver = false;
+    const work = async () => {
+      for (let misses = 0; misses < 5;) {
+        const { tasks } = await claimDue(other, 'a');
+        misses = tasks.length === 0 && isOver ? misses + 1 : 0;
+        for (const task of tasks) {
+          const how = task.generation < 2 && task.id % 2 === 0 ? 'failed' : 'done';
+          while ((await other.settle([settlements[how](task)]))[0] === 'busy');
+        }
+      }
+    };
+    const operate = async () => {
+      for (let i = 0; i < 40; i++) await store.act(await openItems(), { type: 'replay' });
+      isOver = true;
+    };
+    await Promise.all([work(), work(), operate()]);
+    await store.act(await openItems(), { type: 'discard' });
+    await work();
+    expect(await store.list({ status: 'pending', limit: 100 })).toEqual([]);
+  });
+
+  test('says of one that it cannot write, and spoils no other', async () => {
+    const [store] = stores;
+    const [bad, good] = (await failed(2)) as [number, number];
+    const destination = { kind: 'queue', address: 'a \0 queue' };
+    expect(await store.act([bad], { type: 'edit', edit: { destination } })).toEqual(['done']);
+    expect(await store.act([bad, good], { type: 'replay' })).toEqual(['fault', 'done']);
+    expect((await store.item(bad))?.state).toBe('open');
+  });
+
+  test('opens one of two unreadable messages that are the same', async () => {
+    const [store, other] = stores;
+    const raw = rawItem('what');
+    for (let i = 0; i < 2; i++) {
+      await store.append([raw]);
+      await store.act(await openItems(), { type: 'discard' });
+    }
+    const { items } = await store.items({ messageId: raw.messageId, limit: 10 });
+    const results = await Promise.all(
+      items.map(({ id }, i) => [store, other][i]!.act([id], { type: 'restore' })),
+    );
+    expect(results.flat().toSorted()).toEqual(['done', 'gone']);
+  });
+
+  test('erases or acts, whichever comes first, and never half of both', async () => {
+    const [store, other] = stores;
+    for (let i = 0; i < 10; i++) {
+      const { messageId, id } = await put(store, inLane('a'));
+      const { tasks } = await claimDue(store, 'a');
+      await store.settle(tasks.map(settlements.failed));
+      const [item] = await openItems();
+      const [acted, erased] = await Promise.all([
+        store.act([item!], { type: 'replay' }),
+        other.erase(messageId),
+      ]);
+      const task = await row(store, id);
+      if (erased === 'erased') {
+        expect([acted, task.status, task.payload.length]).toEqual([['closed'], 'cancelled', 0]);
+      } else {
+        expect([acted, erased, task.status]).toEqual([['done'], 'busy', 'pending']);
+        expect(task.payload.length).toBeGreaterThan(0);
+        await store.settle((await claimDue(store, 'a')).tasks.map(settlements.done));
+      }
+    }
+  });
+});

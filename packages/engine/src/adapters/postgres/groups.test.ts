@@ -1,0 +1,133 @@
+import { type Database, describePostgres } from '@redrive/services/vitest';
+import pg from 'pg';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Store } from '../../ports/store.ts';
+import { broken, claimDue, inLane, rawItem, settlements } from '../../testing/fixtures.ts';
+import { postgres } from './index.ts';
+
+describePostgres(({ freshDatabase }) => {
+  let database: Database;
+  let admin: pg.Client;
+  let stores: [Store, Store];
+
+  beforeEach(async () => {
+    database = await freshDatabase();
+    admin = new pg.Client(database.url);
+    await admin.connect();
+    const open = async () => {
+      const store = postgres({ url: database.url, listen: false, maxConnections: 6 });
+      await store.open();
+      return store;
+    };
+    stores = [await open(), await open()];
+  });
+  afterEach(async () => {
+    await Promise.all(stores.map((store) => store.close()));
+    await admin.end();
+    await database.drop();
+  });
+
+  async function fail(store: Store, count: number, lane = 'a'): Promise<void> {
+    await store.insert(Array.from({ length: count }, () => inLane(lane)));
+    const { tasks } = await claimDue(store, [{ lane, limit: count }]);
+    await store.settle(tasks.map(settlements.failed));
+  }
+
+  async function counted(): Promise<Record<string, number>> {
+    const { rows } = await admin.query<{ fingerprint: string; n: number }>(
+      `SELECT fingerprint, count(*)::int AS n FROM redrive_inbox WHERE state = 'open' GROUP BY 1`,
+    );
+    return Object.fromEntries(rows.map(({ fingerprint, n }) => [fingerprint, n]));
+  }
+
+  async function told(store: Store = stores[0]): Promise<Record<string, number>> {
+    const groups = await store.groups({ limit: 100 });
+    return Object.fromEntries(groups.map(({ fingerprint, open }) => [fingerprint, open]));
+  }
+
+  test('counts exactly while many write, close, reopen and read', async () => {
+    const [store, other] = stores;
+    let isOver = false;
+    const write = async (one: Store, lane: string) => {
+      for (let i = 0; i < 10; i++) await fail(one, 7, lane);
+    };
+    const close = async () => {
+      for (let i = 0; i < 10; i++) {
+        const { items } = await other.items({ state: 'open', limit: 20 });
+        const ids = items.map(({ id }) => id);
+        await other.act(ids, { type: i % 2 ? 'discard' : 'replay' });
+        await other.act(ids.slice(0, 5), { type: 'restore' });
+        await store.append([rawItem('one'), rawItem('two')]);
+      }
+    };
+    const read = async (one: Store) => {
+      while (!isOver)
+        for (const open of Object.values(await told(one))) expect(open).toBeGreaterThan(0);
+    };
+    const writing = Promise.all([write(store, 'a'), write(other, 'b'), close()]).then(
+      () => (isOver = true),
+    );
+    await Promise.all([writing, read(store), read(other)]);
+    expect(await told()).toEqual(await counted());
+    expect(Object.values(await told()).reduce((a, b) => a + b)).toBeGreaterThan(0);
+  });
+
+  test('holds up no settle where somebody has locked the group', async () => {
+    const [store] = stores;
+    await fail(store, 3);
+    expect(Object.values(await told())).toEqual([3]);
+    await admin.query('BEGIN; SELECT FROM redrive_groups FOR UPDATE');
+    await fail(store, 4);
+    const { rows } = await admin.query('SELECT count(*)::int AS n FROM redrive_inbox');
+    expect(rows).toEqual([{ n: 7 }]);
+    await admin.query('COMMIT');
+    expect(Object.values(await told())).toEqual([7]);
+  });
+
+  test('counts what a hand in the database does', async () => {
+    const [store] = stores;
+    await fail(store, 10);
+    await admin.query(`UPDATE redrive_inbox SET state = 'resolved' WHERE id % 5 = 0`);
+    await admin.query(`DELETE FROM redrive_inbox WHERE id % 5 = 1`);
+    expect(Object.values(await told())).toEqual([6]);
+  });
+
+  test('counts in housekeeping what nobody reads', async () => {
+    const [store] = stores;
+    await fail(store, 5);
+    await store.pruneItems({ closedForMs: 1e12, limit: 10 });
+    expect((await admin.query('SELECT FROM redrive_group_deltas')).rowCount).toBe(0);
+    const { rows } = await admin.query('SELECT open FROM redrive_groups');
+    expect(rows).toEqual([{ open: 5 }]);
+  });
+
+  test('forgets a group that lost its note after its items', async () => {
+    const [store] = stores;
+    await fail(store, 1);
+    const [group] = await store.groups({ limit: 1 });
+    await store.annotate(group!.fingerprint, { note: 'known' });
+    const { items } = await store.items({ limit: 1 });
+    await store.act([items[0]!.id], { type: 'discard' });
+    expect(await store.pruneItems({ closedForMs: 0, limit: 10 })).toBe(1);
+    expect(await store.groups({ all: true, limit: 10 })).toHaveLength(1);
+    await store.annotate(group!.fingerprint, { note: '' });
+    expect(await store.pruneItems({ closedForMs: 0, limit: 10 })).toBe(0);
+    expect(await store.groups({ all: true, limit: 10 })).toEqual([]);
+  });
+
+  test('leaves no text of an erased message in what is not counted yet', async () => {
+    const [store] = stores;
+    const [id] = await store.insert([inLane('a')]);
+    await store.settle((await claimDue(store, 'a')).tasks.map(settlements.failed));
+    const task = await store.get({ id: id! });
+    expect((await admin.query('SELECT FROM redrive_group_deltas')).rowCount).toBe(1);
+    expect(await store.erase(task!.messageId)).toBe('erased');
+    const { rows } = await admin.query<{ dump: string }>(
+      `SELECT string_agg(failure::text, ' ') AS dump FROM (
+         SELECT failure FROM redrive_group_deltas UNION ALL SELECT failure FROM redrive_groups
+       ) AS sample`,
+    );
+    expect(rows[0]!.dump).toContain(broken.code);
+    expect(rows[0]!.dump).not.toContain(broken.message);
+  });
+});
