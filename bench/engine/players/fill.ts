@@ -16,12 +16,7 @@ const MAX_ATTEMPTS = 5;
  * Puts so many failed tasks into the inbox, each with its last attempt, and resolves to the ms that took. They come as
  * failures from a broker do, through `change`: the same rows as after a settlement, without the executions before it.
  */
-export function fill(
-  store: Store,
-  items: number,
-  causeOf: (n: number) => Cause,
-  batchesAtOnce?: number,
-): Promise<number> {
+export function fill(store: Store, items: number, causeOf: (n: number) => Cause): Promise<number> {
   const starts = Array.from({ length: Math.ceil(items / BATCH) }, (_, batch) => batch * BATCH);
   const write = async (start: number) => {
     const size = Math.min(BATCH, items - start);
@@ -31,7 +26,7 @@ export function fill(
       (_task, _nowMs, index) => ({ result: undefined, ...failed[index] }),
     );
   };
-  return timed(starts, write, batchesAtOnce);
+  return timed(starts, write);
 }
 
 /** As a fingerprint looks. */

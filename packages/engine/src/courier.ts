@@ -5,7 +5,7 @@ import { openingMs } from './lane-state.ts';
 import type { Entry, Lanes } from './lanes.ts';
 import { leaseOf } from './line.ts';
 import type { Delivery, Outcome, Run } from './ports/delivery.ts';
-import type { Renewed, Schedule, Settlement } from './ports/schedule.ts';
+import type { Renewed, Schedule, Settled, Settlement } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
 import type { Reason, Task } from './task.ts';
 import { cleanFailure, cleanText } from './text.ts';
@@ -21,7 +21,7 @@ type Cause = 'timeout' | 'leaseLost' | 'stop';
 /** What the rest of the engine wants to know of a delivery. */
 interface CourierEvents {
   started(task: Task): void;
-  settled(task: Task, judgement: Judgement, result: 'settled' | 'rearmed' | 'lost'): void;
+  settled(task: Task, judgement: Judgement, result: Exclude<Settled, 'busy'>): void;
   refused(task: Task, reason: Reason | 'CANCELLED', by: Settlement): void;
 }
 

@@ -15,6 +15,7 @@ import {
 } from './selection.ts';
 import type { By, EngineInbox, JobReport } from './engine-inbox.ts';
 import { EngineError } from './errors.ts';
+import { replayedId } from './item-moves.ts';
 import { cancelledJob, isOver, type Job, left, pausedJob, resumedJob } from './jobs.ts';
 import type {
   ActResult,
@@ -47,6 +48,7 @@ interface DeskParts {
 }
 
 const SAMPLE = 10;
+const MAX_SAME = 10_000;
 const COUNTER = 'jobs';
 const MAX_TRIES = 100;
 const MOST_COUNTED = 1_000_000;
@@ -117,9 +119,16 @@ export class Desk implements EngineInbox {
 
   async erase(id: number, options: By = {}): Promise<void> {
     const { by } = checkedBy(options);
-    const { messageId } = await this.#known(id);
-    const result = await (await this.#parts.store()).erase(messageId, by);
-    if (result === 'busy') {
+    const { messageId, taskId } = await this.#known(id);
+    const store = await this.#parts.store();
+    const ids = [messageId];
+    // What could not be read goes under a new id when it is replayed: that first, since it may be on its way.
+    if (taskId === undefined) {
+      const { items } = await store.items({ messageId, limit: MAX_SAME });
+      ids.unshift(...items.map((item) => replayedId(item)));
+    }
+    for (const one of ids) {
+      if ((await store.erase(one, by)) !== 'busy') continue;
       throw new EngineError(
         'ITEM_BUSY',
         `The message of item ${id} is on its way again. Cancel it, or wait until it is settled.`,

@@ -125,12 +125,17 @@ function editOf(item: InboxItem, action: { by?: string; edit?: Edit }): Edit | u
   return { ...item.edit, ...action.edit, ...(by === undefined ? {} : { by }) };
 }
 
+/** The id of a message that could not be read, once an operator has made something of it. */
+export function replayedId({ messageId, id }: Pick<InboxItem, 'messageId' | 'id'>): string {
+  return uuidOf(messageId, `${id}`);
+}
+
 /** A message that could not be read, with what the operator made of it. The same bytes may come again: the id is this item's. */
 function readAtLast(item: InboxItem, { payload, headers, destination }: Edit): NewTask {
   const to = destination ?? item.destination;
   return {
     ...unstored(item),
-    messageId: uuidOf(item.messageId, `${item.id}`),
+    messageId: replayedId(item),
     destination: to,
     lane: laneOf(to),
     payload: payload ?? item.payload,

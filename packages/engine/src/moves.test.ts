@@ -478,7 +478,7 @@ describe('settle', () => {
     for (const to of ['pending', 'failed', 'cancelled'] as const) {
       const change = outcome(settlements[to]);
       expect(change).toMatchObject({
-        result: 'settled',
+        result: to === 'cancelled' ? 'settled' : 'cancelled',
         task: { status: 'cancelled', cancelling: false, finishedAtMs: NOW },
       });
       expect(change.item).toBeUndefined();

@@ -97,7 +97,8 @@ export function settle(task: Task | undefined, by: Settlement, nowMs: number): C
   // The delivery did reach its destination where a failure arrived: it failed there.
   const hasFailed = task.arrived || by.to === 'pending' || by.to === 'failed';
   if (by.to === 'cancelled' || (task.cancelling && hasFailed)) {
-    return { result: 'settled', task: { ...over, status: 'cancelled' }, ...record };
+    const result = by.to === 'cancelled' ? 'settled' : 'cancelled';
+    return { result, task: { ...over, status: 'cancelled' }, ...record };
   }
   if (task.arrived) {
     return { result: 'rearmed', task: { ...free, visibleAtMs: task.dueAtMs }, ...record };

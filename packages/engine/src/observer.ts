@@ -13,7 +13,7 @@ import type { Judgement } from './judge.ts';
 import type { Accepted } from './moves.ts';
 import { durablePolicy } from './policies.ts';
 import type { NewItem, RawItem } from './ports/inbox.ts';
-import type { Settlement } from './ports/schedule.ts';
+import type { Settled, Settlement } from './ports/schedule.ts';
 import type { NewTask, Reason, Task } from './task.ts';
 import type { Trail } from './trail.ts';
 
@@ -81,10 +81,12 @@ export class Observer {
     this.#emit({ type: 'started', id, lane, attempt, lateMs, again: claims > 1, lease });
   }
 
-  settled(task: Task, judgement: Judgement, result: 'settled' | 'rearmed' | 'lost'): void {
+  settled(task: Task, judgement: Judgement, result: Exclude<Settled, 'busy'>): void {
     const { messageId: id, lane } = task;
     const attempt = task.attempt + 1;
     if (result === 'lost') return this.#emit({ type: 'leaseLost', id, lane, attempt });
+    // Its own outcome was not written, so nothing was decided.
+    if (result === 'cancelled') return this.#emit({ type: 'cancelled', id, lane });
     if (this.#trail.isOn) this.#audit(task, judgement, result);
     const { settlement, decided } = judgement;
     if (result === 'settled' && settlement.to === 'failed') {

@@ -145,10 +145,10 @@ export type Settlement = Lease & {
   );
 
 /**
- * `rearmed`: what had arrived won. `lost`: somebody else holds it, or it is settled already. `busy`: the row is
+ * `cancelled`: somebody had cancelled it meanwhile, and that won. `rearmed`: what had arrived won. `lost`: somebody else holds it, or it is settled already. `busy`: the row is
  * locked by somebody who takes long; try again.
  */
-export type Settled = 'settled' | 'rearmed' | 'lost' | 'busy';
+export type Settled = 'settled' | 'cancelled' | 'rearmed' | 'lost' | 'busy';
 
 /** `arrived`: held, but a failure arrived meanwhile: what has not started should be given back. */
 export type Renewed = 'held' | 'arrived' | 'lost' | 'busy';

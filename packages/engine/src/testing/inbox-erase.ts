@@ -96,8 +96,9 @@ export const eraseCases: StoreCases = {
   'erases a message without a task': async ({ store }) => {
     const failure: Failure = { class: 'technical', message: `What is ${MARK}?` };
     const raw = rawItem(MARK, { failure, context: { headers: { 'x-name': MARK } } });
-    await store.append([raw]);
+    await store.append([{ ...raw, outbox: outboxMessage(MARK) }]);
     equal(await store.erase(raw.messageId), 'erased');
+    deepEqual(await store.takeOutbox(10, 0), []);
     const { items } = await store.items({ limit: 10 });
     deepEqual(
       items.map(({ state, payload, context }) => [state, payload.length, context]),
@@ -252,6 +253,7 @@ export const pruneItemsCases: StoreCases = {
     await actOne(store, before, { type: 'replay' });
     await store.settle((await claimDue(store, 'a')).tasks.map(settlements.done));
     const closed = await itemBy(store, before.id);
+    const attempts = await store.attempts(task.id);
     await pass(5);
     const olderThanMs = { done: 0, retried: 0, cancelled: 0, failed: 0 };
     equal(await store.prune({ olderThanMs, limit: 10 }), 1);
@@ -259,9 +261,10 @@ export const pruneItemsCases: StoreCases = {
     const after = await itemBy(store, before.id);
     deepEqual({ ...after, payload: 0 }, { ...closed, payload: 0 });
     deepEqual([Uint8Array.from(after.payload), after.context], [bytes('kept'), context]);
-    deepEqual(await store.attempts(task.id), []);
+    deepEqual(await store.attempts(task.id), attempts);
     equal(await store.pruneItems({ closedForMs: 0, limit: 10 }), 1);
     equal(await store.item(before.id), undefined);
+    deepEqual(await store.attempts(task.id), []);
   },
 
   'keeps the original of one that was changed, when its task is deleted': async ({

@@ -124,9 +124,10 @@ async function filterOf(store: Store, words: Words, filter: Filter): Promise<Ite
   };
 }
 
+/** One of those that have items: the others may be forgotten already. */
 async function groupOf(store: Store, place: number): Promise<string> {
-  const groups = await store.groups({ all: true, limit: ALL });
-  const fingerprints = groups.map(({ fingerprint }) => fingerprint).toSorted();
+  const { items } = await store.items({ limit: ALL });
+  const fingerprints = [...new Set(items.map(({ fingerprint }) => fingerprint))].toSorted();
   return fingerprints[place] ?? 'no such group';
 }
 

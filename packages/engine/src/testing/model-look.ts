@@ -1,4 +1,4 @@
-import type { InboxItem, JobTally } from '../ports/inbox.ts';
+import type { Group, InboxItem, JobTally } from '../ports/inbox.ts';
 import type { Store } from '../ports/store.ts';
 import { ALL } from './model-identities.ts';
 import { itemsOf } from './model-inbox.ts';
@@ -21,6 +21,7 @@ export async function look(store: Store, words: Words): Promise<unknown> {
     attempts: attempts.map((list) => list.map((one) => ({ ...one, atMs: words.when(one.atMs) }))),
     items: items.map((item) => words.item(item, byId)),
     groups: groups
+      .filter((group) => isKept(group, items))
       .toSorted((a, b) => compare(a.fingerprint, b.fingerprint))
       .map((group) => words.group(group, items)),
     open: open.map(({ fingerprint }) => fingerprint).toSorted(),
@@ -28,6 +29,12 @@ export async function look(store: Store, words: Words): Promise<unknown> {
     lanes: (await store.lanes({ limit: ALL })).map(({ lane, inMs }) => [lane, words.howLong(inMs)]),
     state: documents.map(({ key, value, version }) => [key, value, version]),
   };
+}
+
+/** When others are forgotten is nobody's promise. */
+function isKept({ fingerprint, note, owner }: Group, items: readonly InboxItem[]): boolean {
+  const isWrittenOn = note !== undefined || owner !== undefined;
+  return isWrittenOn || items.some((item) => item.fingerprint === fingerprint);
 }
 
 async function lookAtJob(

@@ -93,7 +93,7 @@ export const arrivalCases: StoreCases = {
     const task = await putClaimed(store);
     await arrive(store, arrivalOf(task));
     deepEqual(await store.change([task], cancel), ['cancelling']);
-    deepEqual(await store.settle([settlements.retried(task)]), ['settled']);
+    deepEqual(await store.settle([settlements.retried(task)]), ['cancelled']);
     equal((await row(store, task.id)).status, 'cancelled');
   },
 

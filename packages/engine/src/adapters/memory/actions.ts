@@ -87,7 +87,8 @@ export class Actions {
     const rows = tasks.ofMessage(messageId);
     if (rows.some(({ status }) => status === 'pending')) return 'busy';
     const isKnown = inbox.erase(messageId, by, nowMs);
-    for (const { context: _, orderingKey: _key, job, ...row } of rows) {
+    outbox.dropOf(messageId);
+    for (const { context: _, orderingKey: _key, job, trial: _trial, ...row } of rows) {
       const failure = { class: row.failure?.class ?? 'unknown', code: 'ERASED' } as const;
       // As in `actOn`: what lay in the inbox was not cancelled on its way.
       const isOpen = row.status === 'failed';
@@ -95,12 +96,13 @@ export class Actions {
         ...row,
         payload: new Uint8Array(),
         failure,
+        // Known from now on for as long as any other that is over.
+        finishedAtMs: nowMs,
         ...(job === undefined || isOpen ? {} : { job }),
         ...(isOpen ? { status: 'cancelled' as const } : {}),
       };
       touched.push(tasks.get(row.id), tasks.write(after));
       inbox.forget(row.id);
-      outbox.dropOf(row.id);
     }
     return isKnown || rows.length > 0 ? 'erased' : 'unknown';
   }

@@ -166,6 +166,7 @@ export class MemoryInbox {
       if (pruned >= limit) return pruned;
       if (item.closedAtMs === undefined || item.closedAtMs > nowMs - closedForMs) continue;
       this.#items.delete(item.id);
+      this.#forgetLast(item.taskId);
       pruned += 1;
     }
     const used = new Set([...this.#items.values()].map(({ fingerprint }) => fingerprint));
@@ -189,12 +190,21 @@ export class MemoryInbox {
     this.#attempts.delete(taskId);
   }
 
-  /** Its task is deleted: the items keep what was in it. */
-  keep({ id, payload, context }: Task): void {
-    for (const item of this.#items.values()) {
-      if (item.taskId !== id || item.payload !== undefined) continue;
+  /** Its task is deleted: its items keep what was in it, and its executions stay with them. */
+  outlive({ id, payload, context }: Task): void {
+    const own = [...this.#items.values()].filter(({ taskId }) => taskId === id);
+    if (own.length === 0) this.#attempts.delete(id);
+    for (const item of own) {
+      if (item.payload !== undefined) continue;
       this.#items.set(item.id, { ...item, payload, ...(context ? { context } : {}) });
     }
+  }
+
+  /** With the last item of a task that is gone, its executions go too. */
+  #forgetLast(taskId: number | undefined): void {
+    if (taskId === undefined || this.#taskOf(taskId)) return;
+    const isLast = ![...this.#items.values()].some((item) => item.taskId === taskId);
+    if (isLast) this.#attempts.delete(taskId);
   }
 
   #add(item: Omit<Entry, 'id'>): void {

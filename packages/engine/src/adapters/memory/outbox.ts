@@ -4,14 +4,15 @@ import type { NewOutboxMessage, OutboxMessage } from '../../ports/schedule.ts';
 export class MemoryOutbox {
   readonly #messages = new Map<
     number,
-    { message: NewOutboxMessage; visibleAtMs: number; taskId: number | undefined }
+    { message: NewOutboxMessage; visibleAtMs: number; messageId: string | undefined }
   >();
   #lastId = 0;
 
-  send(message: NewOutboxMessage, taskId: number | undefined, nowMs: number): void {
+  /** `messageId`: of the message that it tells of. */
+  send(message: NewOutboxMessage, messageId: string | undefined, nowMs: number): void {
     this.#lastId += 1;
     const copy = { ...message, payload: new Uint8Array(message.payload) };
-    this.#messages.set(this.#lastId, { message: copy, visibleAtMs: nowMs, taskId });
+    this.#messages.set(this.#lastId, { message: copy, visibleAtMs: nowMs, messageId });
   }
 
   take(limit: number, leaseMs: number, nowMs: number): OutboxMessage[] {
@@ -26,8 +27,9 @@ export class MemoryOutbox {
     for (const id of ids) this.#messages.delete(id);
   }
 
-  dropOf(taskId: number): void {
-    for (const [id, entry] of this.#messages)
-      if (entry.taskId === taskId) this.#messages.delete(id);
+  dropOf(messageId: string): void {
+    for (const [id, entry] of this.#messages) {
+      if (entry.messageId === messageId) this.#messages.delete(id);
+    }
   }
 }

@@ -196,9 +196,8 @@ export class MemoryStore implements Store {
       if (pruned >= limit) break;
       if (task.status === 'pending' || task.status === 'failed') continue;
       if ((task.finishedAtMs ?? nowMs) > nowMs - olderThanMs[task.status]) continue;
-      this.#inbox.keep(task);
+      this.#inbox.outlive(task);
       this.#tasks.remove(task);
-      this.#inbox.forget(task.id);
       pruned += 1;
     }
     return pruned;
@@ -221,7 +220,7 @@ export class MemoryStore implements Store {
     for (const { outbox, ...item } of items) {
       const nowMs = this.#clock.now();
       this.#inbox.appendRaw(item, nowMs);
-      if (outbox) this.#outbox.send(outbox, undefined, nowMs);
+      if (outbox) this.#outbox.send(outbox, item.messageId, nowMs);
     }
   }
 
@@ -343,7 +342,7 @@ export class MemoryStore implements Store {
     for (const one of [own, record]) if (row && one) this.#inbox.record(row, one, nowMs);
     if (row && item) this.#inbox.open(row, item, nowMs);
     if (occurrence) this.#inbox.occurred(occurrence.taskId, occurrence.failure, nowMs);
-    if (outbox) this.#outbox.send(outbox, row?.id, nowMs);
+    if (outbox) this.#outbox.send(outbox, row?.messageId, nowMs);
   }
 
   #add(task: NewTask): Task {

@@ -4,7 +4,9 @@ import type { Names } from './names.ts';
 import { NOW } from './times.ts';
 
 /** Actions that need no look at the item: one statement does to a thousand what `actOn` does to one. */
-type BulkAction = Extract<ItemAction, { type: 'replay' | 'resolve' | 'discard' }>;
+type BulkAction =
+  | Extract<ItemAction, { type: 'replay' }>
+  | { type: 'resolve' | 'discard'; by?: string };
 
 /** Whether what `bulkText` says of an action is all that there is to it, for items without a change of their own. */
 export function isBulk(action: ItemAction): action is BulkAction {

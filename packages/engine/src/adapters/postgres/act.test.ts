@@ -183,14 +183,11 @@ describePostgres(({ freshDatabase }) => {
         store.act([item!], { type: 'replay' }),
         other.erase(messageId),
       ]);
-      const task = await row(store, id);
-      if (erased === 'erased') {
-        expect([acted, task.status, task.payload.length]).toEqual([['closed'], 'cancelled', 0]);
-      } else {
-        expect([acted, erased, task.status]).toEqual([['done'], 'busy', 'pending']);
-        expect(task.payload.length).toBeGreaterThan(0);
-        await store.settle((await claimDue(store, 'a')).tasks.map(settlements.done));
-      }
+      const { status, payload } = await row(store, id);
+      const erasure = ['closed', 'erased', 'cancelled', false];
+      const replay = ['done', 'busy', 'pending', true];
+      expect([erasure, replay]).toContainEqual([...acted, erased, status, payload.length > 0]);
+      await store.settle((await claimDue(store, 'a')).tasks.map(settlements.done));
     }
   });
 });

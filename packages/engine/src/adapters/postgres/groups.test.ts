@@ -47,7 +47,7 @@ describePostgres(({ freshDatabase }) => {
 
   test('counts exactly while many write, close, reopen and read', async () => {
     const [store, other] = stores;
-    let isOver = false;
+    const writers = { areDone: false };
     const write = async (one: Store, lane: string) => {
       for (let i = 0; i < 10; i++) await fail(one, 7, lane);
     };
@@ -61,11 +61,11 @@ describePostgres(({ freshDatabase }) => {
       }
     };
     const read = async (one: Store) => {
-      while (!isOver)
+      while (!writers.areDone)
         for (const open of Object.values(await told(one))) expect(open).toBeGreaterThan(0);
     };
     const writing = Promise.all([write(store, 'a'), write(other, 'b'), close()]).then(
-      () => (isOver = true),
+      () => (writers.areDone = true),
     );
     await Promise.all([writing, read(store), read(other)]);
     expect(await told()).toEqual(await counted());

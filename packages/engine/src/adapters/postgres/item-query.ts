@@ -38,8 +38,9 @@ export function pageText(
 }
 
 /**
- * Every way leads through one index, whatever the planner thinks of the table: it must not walk down the ids for the few
- * that match. So what an index begins with is a bound, not an equation, and sorted by.
+ * Every way leads through one index, whatever the planner thinks of the table: it must neither walk down the ids for the
+ * few that match, nor read and sort all that match for a few of them. So what an index begins with is a bound, not an
+ * equation, and sorted by; and it is not told how many are wanted.
  */
 function scanText(
   names: Names,
@@ -70,7 +71,7 @@ function scanText(
         CROSS JOIN LATERAL (
           SELECT item.id FROM ${names.inbox} AS item
           WHERE (${columns.join(', ')}) < (${bound(before)}) AND (${columns.join(', ')}) >= (${bound('0::bigint')})
-          ORDER BY ${columns.map((name) => `${name} DESC`).join(', ')} LIMIT ${most}
+          ORDER BY ${columns.map((name) => `${name} DESC`).join(', ')} LIMIT (SELECT ${most})
         ) AS item ${last}`;
     }
   }

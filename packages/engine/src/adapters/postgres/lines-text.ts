@@ -19,17 +19,19 @@ export function lockLinesText(
     ON CONFLICT (lane, ordering_key) DO UPDATE SET version = line.version + 1, touched_at = excluded.touched_at`;
 }
 
-/** Those of the lines that nobody else has locked: their numbers. One that has no row is not among them. */
+/**
+ * Those of the lines that nobody else has locked: their numbers. One that has no row is not among them, and one that
+ * somebody has just written may not be: a statement does not see the new place of a row.
+ */
 export function takeLinesText(names: Names, lines: readonly Line[], params: Params): string {
   return `WITH free AS MATERIALIZED (
-      SELECT u.n, u.lane, u.ordering_key FROM (${rowsOf(lineColumns(lines), params)}) AS u CROSS JOIN LATERAL (
-        SELECT FROM ${names.lines} AS line WHERE line.lane = u.lane AND line.ordering_key = u.ordering_key
-        FOR UPDATE SKIP LOCKED
+      SELECT u.n, line.place FROM (${few(`(${rowsOf(lineColumns(lines), params)})`, 'n')}) AS u CROSS JOIN LATERAL (
+        SELECT line.ctid AS place FROM ${names.lines} AS line
+        WHERE line.lane = u.lane AND line.ordering_key = u.ordering_key FOR UPDATE SKIP LOCKED
       ) AS line
     )
     UPDATE ${names.lines} AS line SET version = line.version + 1, touched_at = ${NOW}
-    FROM (${few('free', 'n')}) AS t WHERE line.lane = t.lane AND line.ordering_key = ANY (ARRAY[t.ordering_key])
-    RETURNING t.n`;
+    FROM (${few('free', 'n')}) AS t WHERE line.ctid = t.place RETURNING t.n`;
 }
 
 /** Gives rows to lines that have none, so that they can be locked without waiting. */
@@ -109,11 +111,12 @@ export function sweepText(names: Names): string {
 
 /** Deletes those of the lines that nobody holds a place in. They must be locked by an earlier statement. */
 export function dropLinesText(names: Names, lines: readonly Line[], params: Params): string {
-  return `DELETE FROM ${names.lines} AS line
-    USING (${few(`(${rowsOf(lineColumns(lines), params)})`, 'n')}) AS u
-    WHERE line.lane = u.lane AND line.ordering_key = ANY (ARRAY[u.ordering_key]) AND NOT EXISTS (
-      SELECT FROM (${firstText(names)}) AS first
-    )`;
+  return `DELETE FROM ${names.lines} WHERE ctid = ANY (ARRAY(
+      SELECT line.place FROM (${few(`(${rowsOf(lineColumns(lines), params)})`, 'n')}) AS u CROSS JOIN LATERAL (
+        SELECT line.ctid AS place FROM ${names.lines} AS line
+        WHERE line.lane = u.lane AND line.ordering_key = u.ordering_key OFFSET 0
+      ) AS line WHERE NOT EXISTS (SELECT FROM (${firstText(names)}) AS first)
+    ))`;
 }
 
 /**

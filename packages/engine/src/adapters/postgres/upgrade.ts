@@ -24,7 +24,7 @@ export function upgrade(names: Names): string {
       item_id bigint NOT NULL,
       result text,
       PRIMARY KEY (job, item_id)
-    ) WITH (fillfactor = 80);
+    ) WITH (fillfactor = 45);
     ${groupTables(names)} ${countTriggers(names)} ${putInLine(names)}`;
 }
 

@@ -38,7 +38,7 @@ export class Changer {
       if (item) this.#inbox.open(id, task!, item, nowMs);
     }
     if (occurrence) this.#inbox.occurred(occurrence.taskId, occurrence.failure, nowMs);
-    if (outbox) this.#outbox.add(outbox, id, nowMs);
+    if (outbox) this.#outbox.add(outbox, task?.messageId, nowMs);
     return result;
   }
 

@@ -54,24 +54,26 @@ export class Eraser {
       this.#eraseItem.run(id, nowMs, by ?? null, JSON.stringify(failure));
       groups.silence(fingerprint);
     }
+    outbox.dropOf(messageId);
     for (const row of rows) {
       after.touch(row);
-      changer.update(withoutWords(row), after);
+      changer.update(withoutWords(row, nowMs), after);
       inbox.forget(row.id);
-      outbox.dropOf(row.id);
     }
     return items.length > 0 || rows.length > 0 ? 'erased' : 'unknown';
   }
 }
 
-function withoutWords(task: Task): Task {
-  const { context: _, orderingKey: _key, job, ...row } = task;
+function withoutWords(task: Task, nowMs: number): Task {
+  const { context: _, orderingKey: _key, job, trial: _trial, ...row } = task;
   // As in `actOn`: what lay in the inbox was not cancelled on its way.
   const isOpen = row.status === 'failed';
   return {
     ...row,
     payload: new Uint8Array(),
     failure: erased(row.failure?.class ?? 'unknown'),
+    // Known from now on for as long as any other that is over.
+    finishedAtMs: nowMs,
     ...(job === undefined || isOpen ? {} : { job }),
     ...(isOpen ? { status: 'cancelled' } : {}),
   };

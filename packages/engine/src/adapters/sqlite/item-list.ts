@@ -14,6 +14,8 @@ type Way = { ids: readonly number[] } | { index: string; where: string; values: 
 
 interface Plan {
   way: Way;
+  /** What is read of each row: texts that nobody looks at would cost more than all the rest. */
+  columns: string;
   /** Says the rest of the filter of a row; absent: the way says it all. */
   isWanted?: (row: Row) => boolean;
 }
@@ -34,7 +36,7 @@ export class ItemList {
     let below = before;
     for (let scanned = 0; scanned < MAX_SCANNED;) {
       const size = Math.min(plan.isWanted ? BLOCK : limit + 1, MAX_SCANNED - scanned);
-      const rows = this.#read(plan.way, below, size);
+      const rows = this.#read(plan, below, size);
       for (const row of rows) {
         below = row.id;
         if (row.values && (!plan.isWanted || plan.isWanted(row.values))) ids.push(row.id);
@@ -64,7 +66,8 @@ export class ItemList {
     return { count, ...(count === MAX_COUNTED && next !== null ? { next } : {}) };
   }
 
-  #read(way: Way, before: number, limit: number): { id: number; values?: Row }[] {
+  #read({ way, columns }: Plan, before: number, limit: number): { id: number; values?: Row }[] {
+    const select = `SELECT ${columns} FROM redrive_inbox`;
     if ('ids' in way) {
       const byId = this.#prepared(`${select} WHERE id = ?`);
       const ids = way.ids.filter((id) => id < before).slice(0, limit);
@@ -91,14 +94,15 @@ export class ItemList {
   }
 }
 
-const select =
-  'SELECT id, state, reason, lane, fingerprint, ordering_key, last_seen, failure FROM redrive_inbox';
-
 /** Undefined: what is asked for cannot exist. */
 function planOf(filter: ItemFilter): Plan | undefined {
-  const { way, ...rest } = wayOf(filter) ?? {};
-  if (!way) return undefined;
-  return hasConditions(rest) ? { way, isWanted: wanted(rest) } : { way };
+  const found = wayOf(filter);
+  if (!found) return undefined;
+  const { way, ...rest } = found;
+  if (!hasConditions(rest)) return { way, columns: 'id' };
+  const failure = rest.class === undefined && rest.text === undefined ? 'NULL' : 'failure';
+  const columns = `id, state, reason, lane, fingerprint, ordering_key, last_seen, ${failure}`;
+  return { way, columns, isWanted: wanted(rest) };
 }
 
 /** The best way to what is asked for, and what it leaves to be asked. */

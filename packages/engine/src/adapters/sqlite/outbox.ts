@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { NewOutboxMessage, OutboxMessage } from '../../ports/schedule.ts';
 import { prepareRows, type Row } from './connection.ts';
 import { destinationOf } from './rows.ts';
+import { bytesOfUuid } from './uuid.ts';
 
 /** Messages that were committed together with what they tell of, until somebody has sent them. */
 export class OutboxTable {
@@ -9,11 +10,11 @@ export class OutboxTable {
   readonly #visible: StatementSync;
   readonly #lease: StatementSync;
   readonly #delete: StatementSync;
-  readonly #deleteOfTask: StatementSync;
+  readonly #deleteOf: StatementSync;
 
   constructor(db: DatabaseSync) {
     this.#insert = db.prepare(
-      'INSERT INTO redrive_outbox (visible_at, kind, address, headers, payload, task_id) VALUES (?, ?, ?, ?, ?, ?)',
+      'INSERT INTO redrive_outbox (visible_at, kind, address, headers, payload, message_id) VALUES (?, ?, ?, ?, ?, ?)',
     );
     this.#visible = prepareRows(
       db,
@@ -22,14 +23,21 @@ export class OutboxTable {
     );
     this.#lease = db.prepare('UPDATE redrive_outbox SET visible_at = ? WHERE id = ?');
     this.#delete = db.prepare('DELETE FROM redrive_outbox WHERE id = ?');
-    this.#deleteOfTask = db.prepare('DELETE FROM redrive_outbox WHERE task_id = ?');
+    this.#deleteOf = db.prepare('DELETE FROM redrive_outbox WHERE message_id = ?');
   }
 
-  /** Without a task: of a message that could not be read. */
-  add(message: NewOutboxMessage, taskId: number | undefined, nowMs: number): void {
+  /** `messageId`: of the message that it tells of. */
+  add(message: NewOutboxMessage, messageId: string | undefined, nowMs: number): void {
     const { destination, headers, payload } = message;
     const { kind, address } = destination;
-    this.#insert.run(nowMs, kind, address, JSON.stringify(headers), payload, taskId ?? null);
+    this.#insert.run(
+      nowMs,
+      kind,
+      address,
+      JSON.stringify(headers),
+      payload,
+      messageId === undefined ? null : bytesOfUuid(messageId),
+    );
   }
 
   isEmpty(nowMs: number): boolean {
@@ -53,7 +61,7 @@ export class OutboxTable {
     for (const id of ids) this.#delete.run(id);
   }
 
-  dropOf(taskId: number): void {
-    this.#deleteOfTask.run(taskId);
+  dropOf(messageId: string): void {
+    this.#deleteOf.run(bytesOfUuid(messageId));
   }
 }

@@ -14,6 +14,7 @@ export class Pruner {
   readonly #deleteTask: StatementSync;
   readonly #closed: StatementSync;
   readonly #deleteItem: StatementSync;
+  readonly #itemOf: StatementSync;
 
   constructor(db: DatabaseSync, inbox: InboxTable) {
     this.#inbox = inbox;
@@ -33,7 +34,20 @@ export class Pruner {
       `SELECT id FROM redrive_inbox INDEXED BY redrive_inbox_closed
        WHERE closed_at <= ? AND state <> 'open' ORDER BY closed_at, id LIMIT ?`,
     );
-    this.#deleteItem = db.prepare('DELETE FROM redrive_inbox WHERE id = ?');
+    // By the message, which has an index; whether it is the last of a task that is gone.
+    this.#itemOf = prepareRows(
+      db,
+      `SELECT 1 FROM redrive_inbox
+       WHERE message_id = (SELECT message_id FROM retry_queue WHERE id = ?1) AND task_id = ?1 LIMIT 1`,
+    );
+    this.#deleteItem = prepareRows(
+      db,
+      `DELETE FROM redrive_inbox WHERE id = ? RETURNING task_id,
+         NOT EXISTS (SELECT 1 FROM retry_queue task WHERE task.id = task_id)
+         AND NOT EXISTS (SELECT 1 FROM redrive_inbox other
+           WHERE other.message_id = redrive_inbox.message_id AND other.task_id = redrive_inbox.task_id
+             AND other.id <> redrive_inbox.id)`,
+    );
   }
 
   hasNone(olderThanMs: PruneRequest['olderThanMs'], nowMs: number): boolean {
@@ -44,7 +58,8 @@ export class Pruner {
     const ids = this.#finishedIds(request, nowMs);
     for (const id of ids) {
       this.#keep.run(id);
-      this.#inbox.forget(id);
+      // What has been in the inbox keeps its executions as long as its items.
+      if (!this.#itemOf.get(id)) this.#inbox.forget(id);
       this.#deleteTask.run(id);
     }
     return ids.length;
@@ -57,7 +72,10 @@ export class Pruner {
   /** Their groups go with the last of their items. */
   pruneItems(closedBeforeMs: number, limit: number): number {
     const ids = this.#closedIds(closedBeforeMs, limit);
-    for (const id of ids) this.#deleteItem.run(id);
+    for (const id of ids) {
+      const [taskId, isLast] = this.#deleteItem.get(id) as unknown as [number | null, number];
+      if (taskId !== null && isLast === 1) this.#inbox.forget(taskId);
+    }
     return ids.length;
   }
 

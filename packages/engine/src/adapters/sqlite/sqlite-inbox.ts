@@ -22,8 +22,8 @@ import type { Database } from './database.ts';
 import type { Statements } from './statements.ts';
 import type { Writer } from './writer.ts';
 
-/** Short transactions: other processes wait for them, and so does the event loop. */
-const PRUNE_AT_ONCE = 250;
+/** Short transactions: other processes wait for them, and so does the event loop. An item stands in many indexes. */
+const PRUNE_AT_ONCE = 100;
 const FORGET_AT_ONCE = 1000;
 
 /** The inbox in a SQLite file. */
@@ -43,7 +43,7 @@ export class SqliteInbox implements Inbox {
       const nowMs = this.#clock.now();
       for (const item of items) {
         inbox.append(item, nowMs);
-        if (item.outbox) outbox.add(item.outbox, undefined, nowMs);
+        if (item.outbox) outbox.add(item.outbox, item.messageId, nowMs);
       }
     });
   }

@@ -105,6 +105,6 @@ export const version2 = `
   CREATE INDEX redrive_members_undone ON redrive_members (job, result, item_id)
     WHERE result IS NOT NULL AND result <> 'done';
 
-  ALTER TABLE redrive_outbox ADD COLUMN task_id INTEGER;
-  CREATE INDEX redrive_outbox_task ON redrive_outbox (task_id) WHERE task_id IS NOT NULL;
+  ALTER TABLE redrive_outbox ADD COLUMN message_id BLOB;
+  CREATE INDEX redrive_outbox_message ON redrive_outbox (message_id) WHERE message_id IS NOT NULL;
 `;
