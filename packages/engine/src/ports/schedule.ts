@@ -13,7 +13,10 @@ import type { NewItem } from './inbox.ts';
 export interface Schedule {
   readonly capabilities: ScheduleCapabilities;
 
-  /** Stores what is new. For each: its id, or undefined where its identity (message id, destination) is known. */
+  /**
+   * Stores what is new. For each: its id, or undefined where its identity (message id, destination) is known, or where
+   * somebody has it locked: `change` finds out, and waits.
+   */
   insert(tasks: readonly NewTask[], tx?: unknown): Promise<(number | undefined)[]>;
 
   /**

@@ -148,7 +148,7 @@ describePostgres(({ freshDatabase }) => {
     expect(await store!.renew(tasks.map(at), HOUR_MS)).toEqual(['busy', 'busy']);
     await admin.query('COMMIT');
     expect(await store!.renew(tasks.map(at), HOUR_MS)).toEqual(['arrived', 'held']);
-    expect(await store!.settle(both)).toEqual(['rearmed', 'settled']);
+    expect(await store!.settle(both)).toEqual(['rearmed', 'cancelled']);
     expect((await store!.get(two))?.status).toBe('cancelled');
   });
 

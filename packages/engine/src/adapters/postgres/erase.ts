@@ -34,6 +34,7 @@ export async function erase(
     if (!tasks.every(({ line }) => held.holds(line))) throw new Restart();
     if (tasks.some(({ status }) => status === 'pending')) return { result: 'busy', wake };
     await eraseTasks(session, names, tasks);
+    await session.query(`DELETE FROM ${names.outbox} WHERE message_id = $1::uuid`, [messageId]);
     const items = await eraseItems(session, names, messageId, by);
     await stripSamples(session, names, [...new Set(items)]);
     await held.advance(wake);
@@ -75,7 +76,7 @@ async function eraseTasks(
   const ids = tasks.map(({ id }) => id);
   await session.query(
     `UPDATE ${names.queue} AS q SET original_payload = '', context = NULL, ordering_key = NULL, error_reason = NULL,
-       failure = u.failure, job = CASE WHEN status = 'failed' THEN NULL ELSE job END,
+       failure = u.failure, trial = false, finished_at = ${NOW}, job = CASE WHEN status = 'failed' THEN NULL ELSE job END,
        status = CASE WHEN status = 'failed' THEN 'cancelled' ELSE status END
      FROM unnest($1::int8[], $2::json[]) AS u(id, failure) WHERE q.id = ANY (ARRAY[u.id])`,
     [
@@ -88,7 +89,6 @@ async function eraseTasks(
   );
   const values = [encodeArray('int8', ids)];
   await session.query(`DELETE FROM ${names.attempts} WHERE task_id = ANY ($1::int8[])`, values);
-  await session.query(`DELETE FROM ${names.outbox} WHERE task_id = ANY ($1::int8[])`, values);
 }
 
 /** The fingerprints of its items. */

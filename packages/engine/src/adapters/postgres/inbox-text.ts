@@ -32,10 +32,10 @@ export function openItems(names: Names, from: string, place: string): string {
 /** What an item takes from being met again. */
 export const onceMore = `failure = excluded.failure, occurrences = item.occurrences + 1, last_seen = excluded.last_seen`;
 
-/** An outbox message for each that has one, in the order of `place`. `taskId`: whose it is, so that it can be erased. */
-export function sendAll(names: Names, from: string, place: string, taskId = 'id'): string {
-  return `INSERT INTO ${names.outbox} (kind, address, payload, headers, task_id, visible_at)
-    SELECT outbox_kind, outbox_address, outbox_payload, outbox_headers, ${taskId}, ${NOW}
+/** An outbox message for each that has one, in the order of `place`, with the id of what it tells of: it can be erased. */
+export function sendAll(names: Names, from: string, place: string): string {
+  return `INSERT INTO ${names.outbox} (kind, address, payload, headers, message_id, visible_at)
+    SELECT outbox_kind, outbox_address, outbox_payload, outbox_headers, message_id, ${NOW}
     FROM ${from} WHERE outbox_kind IS NOT NULL ORDER BY ${place}`;
 }
 

@@ -57,7 +57,7 @@ export class InboxTable {
           params,
         );
         await session.query(
-          `WITH u AS MATERIALIZED (${source}), sent AS (${sendAll(this.#names, 'u', 'n', 'NULL::bigint')})
+          `WITH u AS MATERIALIZED (${source}), sent AS (${sendAll(this.#names, 'u', 'n')})
            INSERT INTO ${this.#names.inbox} AS item (message_id, kind, address, lane, reason, fingerprint, attempt,
              max_attempts, generation, failure, context, payload, first_seen, last_seen)
            SELECT message_id, 'source', source, 'source:' || source, reason, fingerprint, 0, 0, 0, failure, context,

@@ -28,8 +28,6 @@ interface Outcome {
   wake: Wake;
   /** Tasks that will never be taken. */
   faults: TaskFault[];
-  /** Why tasks could not be stored now. */
-  locked: unknown[];
 }
 
 /** When a batch had to wait too long, its parts look for who it was, without waiting as long each. */
@@ -52,9 +50,8 @@ export class Inserter {
     const { lockTimeoutMs } = this.#database.limits;
     await this.#insertLines(ordered, outcome, lockTimeoutMs);
     await this.#insertParts(alone, outcome, lockTimeoutMs);
-    const { ids, faults, locked } = outcome;
-    // First of all: it is not stored, and must be tried again.
-    if (locked.length > 0) throw locked[0];
+    const { ids, faults } = outcome;
+    // What somebody has locked has no id: `change` waits for it, and the others are answered.
     if (faults.length === 0) return ids;
     throw new EngineError(
       'INVALID_TASK',
@@ -100,9 +97,9 @@ export class Inserter {
     } catch (error) {
       const kind = kindOf(error);
       const [first] = placed;
-      if (placed.length === 1 && kind === 'locked') outcome.locked.push(error);
-      else if (placed.length === 1) outcome.faults.push(faultOf(first!, error));
-      else {
+      if (placed.length === 1) {
+        if (kind === 'fault') outcome.faults.push(faultOf(first!, error));
+      } else {
         const middle = placed.length >> 1;
         const partTimeoutMs = Math.min(lockTimeoutMs, PART_LOCK_TIMEOUT_MS);
         await this.#insertParts(placed.slice(0, middle), outcome, partTimeoutMs);
@@ -128,8 +125,7 @@ export class Inserter {
       const kind = kindOf(error);
       const middle = middleOf(placed);
       if (placed.length === 1 && kind === 'fault') outcome.faults.push(faultOf(placed[0]!, error));
-      else if (middle === undefined && kind === 'locked') outcome.locked.push(error);
-      else {
+      else if (middle !== undefined || kind === 'fault') {
         const at = middle ?? placed.length >> 1;
         const partTimeoutMs = Math.min(lockTimeoutMs, PART_LOCK_TIMEOUT_MS);
         await this.#insertLines(placed.slice(0, at), outcome, partTimeoutMs);
@@ -194,7 +190,7 @@ export class Inserter {
 }
 
 function outcomeOf(tasks: readonly NewTask[], wake: Wake): Outcome {
-  return { ids: Array.from({ length: tasks.length }), wake, faults: [], locked: [] };
+  return { ids: Array.from({ length: tasks.length }), wake, faults: [] };
 }
 
 function faultOf({ task, index }: Placed, error: unknown): TaskFault {

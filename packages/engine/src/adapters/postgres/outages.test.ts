@@ -3,6 +3,7 @@ import { startPostgres } from '@redrive/services';
 import { type Database, describePostgres, describeService } from '@redrive/services/vitest';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createEngine } from '../../engine.ts';
 import { accept } from '../../moves.ts';
 import type { Settlement } from '../../ports/schedule.ts';
 import type { Store } from '../../ports/store.ts';
@@ -118,11 +119,29 @@ describePostgres(({ freshDatabase }) => {
     const [held, ...others] = Array.from({ length: 8 }, () => newTask());
     await admin.query('BEGIN');
     await store.insert([held!], admin);
-    await expect(store.insert([held!, ...others])).rejects.toMatchObject(unavailable);
-    for (const task of others) expect(await store.get(task)).toBeDefined();
+    const [locked, ...stored] = await store.insert([held!, ...others]);
+    expect([locked, stored.every((id) => id !== undefined)]).toEqual([undefined, true]);
+    const again = store.change([held!], () => ({ result: 1, task: held! }));
+    await expect(again).rejects.toMatchObject(unavailable);
     await admin.query('COMMIT');
     const ids = await store.insert([held!, ...others]);
     expect(ids.every((id) => id === undefined)).toBe(true);
+  });
+
+  test('answers those who submit beside one whose key is held by a transaction', async () => {
+    const store = await open({ lockTimeoutMs: 100 });
+    const engine = createEngine({ store }).handle('work', (_: number) => undefined);
+    await admin.query('BEGIN');
+    await engine.submit('work', 1, { orderingKey: 'held', tx: admin });
+    const [waiting, other] = await Promise.allSettled([
+      engine.submit('work', 2, { orderingKey: 'held' }),
+      engine.submit('work', 3, { orderingKey: 'free' }),
+    ]);
+    expect(waiting).toMatchObject({ status: 'rejected', reason: unavailable });
+    expect(other).toMatchObject({ status: 'fulfilled', value: { status: 'accepted' } });
+    await admin.query('COMMIT');
+    expect(await engine.list({ limit: 10 })).toHaveLength(2);
+    await engine.stop();
   });
 
   test.each(['url', 'pool'] as const)('ends a statement that takes too long, by %s', async (by) => {

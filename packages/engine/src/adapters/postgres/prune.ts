@@ -1,4 +1,5 @@
 import type { PruneRequest } from '../../ports/schedule.ts';
+import { encodeArray } from './arrays.ts';
 import type { Database } from './database.ts';
 import type { GroupTable } from './groups.ts';
 import type { Names } from './names.ts';
@@ -10,7 +11,7 @@ import { agoMs, countOf } from './bounds.ts';
 const statuses = ['done', 'retried', 'cancelled'] as const;
 
 /**
- * Deletes what is over, with its attempts. Its items keep what was in it. Rows that somebody looks at under a lock are
+ * Deletes what is over, with its attempts. Its items, where it has some, keep what was in it, and its attempts. Rows that somebody looks at under a lock are
  * left for the next time.
  */
 export async function prune(
@@ -27,7 +28,9 @@ export async function prune(
          ORDER BY finished_at LIMIT $1::int4 FOR UPDATE SKIP LOCKED
        ) AS q LIMIT $1::int4
      ),
-     attempt AS (DELETE FROM ${names.attempts} WHERE task_id = ANY (ARRAY(SELECT id FROM old))),
+     attempt AS (DELETE FROM ${names.attempts} WHERE task_id = ANY (ARRAY(
+       SELECT id FROM old WHERE NOT EXISTS (SELECT FROM ${names.inbox} AS item WHERE item.task_id = old.id)
+     ))),
      item AS MATERIALIZED (
        SELECT item.id, item.task_id FROM ${names.inbox} AS item
        WHERE item.task_id = ANY (ARRAY(SELECT id FROM old)) AND item.payload IS NULL ORDER BY item.id FOR UPDATE
@@ -55,10 +58,28 @@ export async function pruneItems(
        SELECT id FROM ${names.inbox} WHERE closed_at <= ${NOW} - $2::float8 * INTERVAL '1 millisecond'
        ORDER BY closed_at LIMIT $1::int4 FOR UPDATE SKIP LOCKED
      )
-     DELETE FROM ${names.inbox} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING fingerprint`,
+     DELETE FROM ${names.inbox} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING fingerprint, task_id`,
     [countOf(limit), agoMs(closedForMs)],
   );
+  const taskIds = rows.flatMap(([, id]) => (id === null ? [] : [numberOf(id)]));
+  if (taskIds.length > 0) await forgetAttempts(database, names, taskIds);
   await groups.fold();
   await groups.prune([...new Set(rows.map(([fingerprint]) => fingerprint as string))]);
   return rows.length;
+}
+
+/** Of tasks that are gone, and of which no item is left. */
+async function forgetAttempts(
+  database: Database,
+  names: Names,
+  taskIds: readonly number[],
+): Promise<void> {
+  await database.queryAgain(
+    `DELETE FROM ${names.attempts} WHERE task_id = ANY (ARRAY(
+       SELECT old.id FROM unnest($1::int8[]) AS old(id)
+       WHERE NOT EXISTS (SELECT FROM ${names.queue} AS q WHERE q.id = old.id)
+         AND NOT EXISTS (SELECT FROM ${names.inbox} AS item WHERE item.task_id = old.id)
+     ))`,
+    [encodeArray('int8', [...new Set(taskIds)])],
+  );
 }

@@ -17,7 +17,7 @@ export const LOCK_TIMEOUT_MS = 50;
 
 /**
  * A statement that does to a batch what `settle` of the moves does to one, its ids sorted and each there once. It answers
- * the numbers of what was settled, negative where something that had arrived won; the lanes in which something waits
+ * the numbers of what was settled, negative where something that had arrived won, and a half more where it is cancelled; the lanes in which something waits
  * again; and in how many ms the first of it is visible.
  *
  * What was cancelled or arrived meanwhile is read from `q`, the row as it is when it is written: not from what was
@@ -75,7 +75,7 @@ export function settleText(
   if (failed.length > 0) parts.push(`item AS (${openItems(names, gaveUp, 'place')})`);
   if (hasOutbox) parts.push(`sent AS (${sendAll(names, gaveUp, 'place')})`);
   return `WITH ${parts.join(', ')}
-    SELECT json_agg(CASE WHEN arrived AND status = 'pending' THEN -n ELSE n END),
+    SELECT json_agg(CASE WHEN arrived AND status = 'pending' THEN -n WHEN status = 'cancelled' THEN n + 0.5 ELSE n END),
       json_agg(DISTINCT lane) FILTER (WHERE status = 'pending'),
       ${msOf(`min(visible_at) FILTER (WHERE status = 'pending') - ${NOW}`)}
     FROM settled`;

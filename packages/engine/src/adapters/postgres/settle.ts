@@ -29,7 +29,10 @@ export class Settler {
     const read: Read = (batch, row) => {
       const [numbers, lanes, waitMs] = row;
       for (const n of JSON.parse((numbers as string | null) ?? '[]') as number[]) {
-        results[batch[Math.abs(n) - 1]!.index] = n > 0 ? 'settled' : 'rearmed';
+        const { one, index } = batch[Math.floor(Math.abs(n)) - 1]!;
+        const isOwn = Number.isInteger(n) || one.to === 'cancelled';
+        if (n < 0) results[index] = 'rearmed';
+        else results[index] = isOwn ? 'settled' : 'cancelled';
       }
       for (const lane of JSON.parse((lanes as string | null) ?? '[]') as string[]) {
         wake.add(lane, numberOf(waitMs));

@@ -10,8 +10,8 @@ export function upgrade(names: Names): string {
       ADD COLUMN trial boolean NOT NULL DEFAULT false, ADD COLUMN edited integer;
     ALTER TABLE ${names.inbox} ADD COLUMN closed_at timestamptz, ADD COLUMN closed_by text, ADD COLUMN job bigint,
       ADD COLUMN ordering_key text, ADD COLUMN edit json, ADD COLUMN edit_payload bytea;
-    ALTER TABLE ${names.outbox} ADD COLUMN task_id bigint;
-    CREATE INDEX redrive_outbox_task ON ${names.outbox} (task_id) WHERE task_id IS NOT NULL;
+    ALTER TABLE ${names.outbox} ADD COLUMN message_id uuid;
+    CREATE INDEX redrive_outbox_message ON ${names.outbox} (message_id) WHERE message_id IS NOT NULL;
     CREATE TABLE ${names.lines} (
       lane text COLLATE "C" NOT NULL,
       ordering_key text NOT NULL,
