@@ -119,6 +119,8 @@ function see(event: EngineEvent): void {
     case 'taken':
     case 'cancelled':
     case 'rearmed':
+    case 'inboxFilling':
+    case 'inboxFull':
       break;
   }
 }

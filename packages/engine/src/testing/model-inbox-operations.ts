@@ -50,7 +50,7 @@ export interface Filter {
 }
 
 export const JOBS = 3;
-export const RAW = 2;
+const RAW = 2;
 
 type Maker = (dice: Dice, means: Means) => InboxOperation;
 

@@ -130,7 +130,7 @@ describePostgres(({ freshDatabase }) => {
 
   test('answers those who submit beside one whose key is held by a transaction', async () => {
     const store = await open({ lockTimeoutMs: 100 });
-    const engine = createEngine({ store }).handle('work', (_: number) => undefined);
+    const engine = createEngine({ store }).handle('work', (_n: number) => undefined);
     await admin.query('BEGIN');
     await engine.submit('work', 1, { orderingKey: 'held', tx: admin });
     const [waiting, other] = await Promise.allSettled([

@@ -70,8 +70,8 @@ export class Operator {
       // Somebody changes his mind.
       const think = world.between(0, 300);
       const change = world.pick(['pauseJob', 'cancelJob', 'pauseJob'] as const);
-      begun.then(({ id }) => {
-        world.at(think, always, () => void inbox[change](id).catch(nothing));
+      begun.then((job) => {
+        world.at(think, always, () => void inbox[change](job.id).catch(nothing));
       }, nothing);
     }
     return begun;
