@@ -1,6 +1,6 @@
 import { EngineError, isStoreError } from './errors.ts';
 import type { Host } from './host.ts';
-import { afterAct, afterFreeze, type Job, nextMove, WINDOW } from './jobs.ts';
+import { afterAct, afterFreeze, type Job, left, nextMove, WINDOW } from './jobs.ts';
 import { pause } from './patience.ts';
 import { type ItemAction, jobKey, type JobTally } from './ports/inbox.ts';
 import type { Store } from './ports/store.ts';
@@ -11,6 +11,7 @@ const TURN_MS = 30_000;
 const RENEW_MS = 10_000;
 const MAX_AT_ONCE = 10;
 const PAGE = 1000;
+const AHEAD = 5000;
 /** After something that failed, so that a store in trouble is not asked without end. */
 const REST_MS = 1000;
 
@@ -36,8 +37,10 @@ export class JobRunner {
   readonly #parts: RunnerParts;
   readonly #ending = new AbortController();
   readonly #running = new Map<number, Promise<void>>();
-  /** Ends a wait early: something was settled, or somebody has changed a job. */
+  /** Ends the wait of a job early: something was settled. */
   #nudge = new AbortController();
+  /** Ends the wait for jobs early: somebody has begun or changed one. */
+  #call = new AbortController();
   #isStarted = false;
   #work: Promise<void> | undefined;
 
@@ -57,26 +60,35 @@ export class JobRunner {
     await Promise.all(this.#running.values());
   }
 
-  /** Looks at once. */
+  /** Looks for jobs at once. */
   wake(): void {
     if (!this.#isStarted) return;
+    const call = this.#call;
+    this.#call = new AbortController();
+    // With a reason of its own: an error for it would be made each time.
+    call.abort(NUDGED);
+    this.settled();
+  }
+
+  /** Something that a job has sent is settled: it may have room, or its step may have passed. */
+  settled(): void {
+    if (this.#running.size === 0) return;
     const nudge = this.#nudge;
     this.#nudge = new AbortController();
-    // With a reason of its own: an error for it would be made each time.
     nudge.abort(NUDGED);
   }
 
   async #run(): Promise<void> {
     const { host, pollMs } = this.#parts;
     while (!this.#ending.signal.aborted) {
-      const nudge = this.#nudge.signal;
+      const call = this.#call.signal;
       try {
         await this.#takeJobs();
       } catch (error) {
         host.log.warn({ err: error }, 'bulk jobs could not be read, trying again');
         await pause(host, REST_MS, this.#ending.signal);
       }
-      await pause(host, pollMs, nudge);
+      await pause(host, pollMs, call);
     }
   }
 
@@ -115,8 +127,7 @@ export class JobRunner {
     const { store, nowMs, ended } = this.#parts;
     const { job, version } = held;
     const nudge = this.#nudge.signal;
-    const isReplay = job.action === 'replay' && job.before === undefined;
-    const tally = isReplay ? await store.tally(job.id, job.parked + WINDOW) : NOTHING;
+    const tally = await this.#tally(held);
     const move = nextMove(job, tally, nowMs());
     switch (move.do) {
       case 'leave':
@@ -134,11 +145,11 @@ export class JobRunner {
         return frozen ? { job: next, version: version + 1 } : this.#reload(job.id);
       }
       case 'act':
-        return this.#act(held, move);
+        return this.#act({ ...held, tally }, move);
       case 'wait': {
         await pause(this.#parts.host, Math.min(move.ms, RENEW_MS), nudge);
         const isLate = (job.owner?.untilMs ?? 0) - nowMs() < TURN_MS - RENEW_MS;
-        return isLate ? this.#write(this.#owned(job), version) : held;
+        return isLate ? this.#write(this.#owned(job), version) : { job, version };
       }
       case 'write': {
         const after = await this.#write(this.#owned(move.job), version);
@@ -148,23 +159,31 @@ export class JobRunner {
     }
   }
 
+  /** Counted anew only when it matters: where failures stop the job, and where the window may be full. */
+  async #tally({ job, tally }: Held): Promise<JobTally> {
+    if (job.action !== 'replay' || job.before !== undefined) return NOTHING;
+    const isKnown = tally && job.maxFailures === undefined && left(job) > 0;
+    if (isKnown && tally.underway - job.parked < WINDOW) return tally;
+    return this.#parts.store.tally(job.id, job.parked + WINDOW);
+  }
+
   async #act(
     held: Held,
     { limit, isTrial }: { limit: number; isTrial: boolean },
   ): Promise<Held | undefined> {
     const { job, most = Infinity } = held;
-    const page = { job: job.id, after: job.cursor, limit: Math.min(limit, most) };
-    const members = await this.#parts.store.members(page);
-    const ids = members.map(({ itemId }) => itemId);
+    const ahead = await this.#ahead(held, Math.min(limit, most));
+    const ids = ahead.slice(0, Math.min(limit, most));
     if (ids.length === 0) {
       throw new EngineError('JOB_UNKNOWN', `The members of job ${job.id} are not there any more.`);
     }
+    held = { ...held, ahead: ahead.slice(ids.length) };
     try {
       return await this.#actOn(held, ids, actionOf(job, isTrial));
     } catch (error) {
       if (isStoreError(error)) throw error;
       // One of them cannot be written: by halves until it stands alone, and is passed over.
-      if (ids.length > 1) return { ...held, most: ids.length >> 1 };
+      if (ids.length > 1) return { job, version: held.version, most: ids.length >> 1 };
       this.#parts.host.log.error(
         { err: error, job: job.id, item: ids[0] },
         'an item is passed over',
@@ -173,8 +192,15 @@ export class JobRunner {
     }
   }
 
+  /** The next members: they never change, so some can be read in advance. */
+  async #ahead({ job, ahead = [] }: Held, wanted: number): Promise<number[]> {
+    if (ahead.length >= Math.min(wanted, left(job))) return ahead;
+    const page = { job: job.id, after: job.cursor, limit: Math.max(wanted, AHEAD) };
+    return (await this.#parts.store.members(page)).map(({ itemId }) => itemId);
+  }
+
   async #actOn(
-    { job, version, most = Infinity }: Held,
+    { job, version, most = Infinity, ahead, tally }: Held,
     ids: readonly number[],
     action: ItemAction,
   ): Promise<Held | undefined> {
@@ -185,7 +211,16 @@ export class JobRunner {
       version,
       next: (all) => (next = this.#owned(afterAct(job, ids, all, nowMs()))),
     });
-    return results ? { job: next, version: version + 1, most: most * 2 } : this.#reload(job.id);
+    if (!results) return this.#reload(job.id);
+    const sent = next.done - job.done;
+    const guess = tally ? { tally: { ...tally, underway: tally.underway + sent } } : {};
+    return {
+      job: next,
+      version: version + 1,
+      most: most * 2,
+      ...(ahead ? { ahead } : {}),
+      ...guess,
+    };
   }
 
   async #write(job: Job, version: number): Promise<Held | undefined> {
@@ -232,6 +267,10 @@ interface Held {
   version: number;
   /** Not more at once: something among the next ones cannot be written. */
   most?: number;
+  /** The items of the next members. */
+  ahead?: number[];
+  /** As it was counted last, and what was sent since. */
+  tally?: JobTally;
 }
 
 function actionOf(job: Job, isTrial: boolean): ItemAction {

@@ -71,12 +71,12 @@ export function wire(
       settled: (task, judgement, result) => {
         if (judgement.settlement.to === 'failed') outbox.wake();
         // A bulk job waits for room, or for its step.
-        if (task.job !== undefined) runner.wake();
+        if (task.job !== undefined) runner.settled();
         observer.settled(task, judgement, result);
       },
       refused: (task, reason, by) => {
         outbox.wake();
-        if (task.job !== undefined) runner.wake();
+        if (task.job !== undefined) runner.settled();
         observer.refused(task, reason, by);
       },
     },
