@@ -5,7 +5,7 @@ import type { AttemptRecord } from '../../task.ts';
 import { Params, rowsOf } from './batch.ts';
 import type { Database } from './database.ts';
 import { onceMore, outboxColumns, sendAll } from './inbox-text.ts';
-import { countText, isPossible, nextOf, pageText } from './item-query.ts';
+import { countText, isPossible, FEW_SCANNED, MAX_SCANNED, nextOf, pageText } from './item-query.ts';
 import { failureJson, itemOf, selectItems } from './item-rows.ts';
 import type { Names } from './names.ts';
 import { numberOf, parsed, timeOf } from './rows.ts';
@@ -76,14 +76,24 @@ export class InboxTable {
     return row && itemOf(row);
   }
 
-  async items({ before, limit, ...filter }: ItemQuery): Promise<ItemPage> {
-    if (!isPossible(filter)) return { items: [] };
+  async items(query: ItemQuery): Promise<ItemPage> {
+    if (!isPossible(query)) return { items: [] };
+    const { items, next } = await this.#page(query, FEW_SCANNED);
+    const missing = query.limit - items.length;
+    if (next === undefined || missing <= 0)
+      return { items, ...(next === undefined ? {} : { next }) };
+    const more = await this.#page({ ...query, before: next, limit: missing }, MAX_SCANNED);
+    return { ...more, items: [...items, ...more.items] };
+  }
+
+  async #page({ before, limit, ...filter }: ItemQuery, maxScanned: number): Promise<ItemPage> {
     const params = new Params();
     const page = pageText(
       this.#names,
       filter,
       { ...(before === undefined ? {} : { before }), limit },
       params,
+      maxScanned,
     );
     const rows = await this.#database.queryAgain(
       `WITH ${page}
@@ -97,7 +107,7 @@ export class InboxTable {
     const items = rows.flatMap((row) => (row[0] === null ? [] : [itemOf(row)]));
     const [found, scanned, lowest] = rows[0]!.slice(-3).map(numberOf);
     const seen = { found: found!, scanned: scanned!, lowest: lowest! };
-    const next = nextOf(filter, limit, seen, items.at(-1)?.id);
+    const next = nextOf(filter, limit, seen, items.at(-1)?.id, maxScanned);
     return { items, ...(next === undefined ? {} : { next }) };
   }
 

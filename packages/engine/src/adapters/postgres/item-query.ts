@@ -7,8 +7,9 @@ import type { Names } from './names.ts';
 import { kept } from './rows.ts';
 import { timeAt } from './times.ts';
 
-/** So many items at most are looked at for one page. */
-const MAX_SCANNED = 10_000;
+/** So many items at most are looked at for one page: where many match, a few will do. */
+export const FEW_SCANNED = 1000;
+export const MAX_SCANNED = 10_000;
 const states = ['open', 'replayed', 'resolved', 'discarded', 'erased'];
 
 /**
@@ -20,12 +21,13 @@ export function pageText(
   filter: ItemFilter,
   { before = Infinity, limit }: { before?: number; limit: number },
   params: Params,
+  maxScanned: number,
 ): string {
   const most = countOf(limit) + 1;
   const rest = restOf(filter).map((name) => conditionOf(filter, name, params));
   const bounds = {
     before: `${params.add(idOf(before))}::bigint`,
-    most: `${params.add(rest.length > 0 ? Math.max(MAX_SCANNED, most) : most)}::int4`,
+    most: `${params.add(rest.length > 0 ? Math.max(maxScanned, most) : most)}::int4`,
   };
   const matching =
     rest.length === 0
@@ -83,9 +85,10 @@ export function nextOf(
   limit: number,
   { found, scanned, lowest }: { found: number; scanned: number; lowest: number },
   lastId: number | undefined,
+  maxScanned: number,
 ): number | undefined {
   if (found > limit) return lastId;
-  const isCut = restOf(filter).length > 0 && scanned >= Math.max(MAX_SCANNED, limit + 1);
+  const isCut = restOf(filter).length > 0 && scanned >= Math.max(maxScanned, limit + 1);
   return isCut ? lowest : undefined;
 }
 

@@ -13,7 +13,7 @@ import { few, Params, rowsOf } from './batch.ts';
 import { countOf } from './bounds.ts';
 import { type Database, Restart, type Session } from './database.ts';
 import { holdJob, writeJob } from './documents.ts';
-import { isPossible, nextOf, pageText } from './item-query.ts';
+import { isPossible, MAX_SCANNED, nextOf, pageText } from './item-query.ts';
 import type { Names } from './names.ts';
 import { numberOf, parsed, timeOf } from './rows.ts';
 import { msOf } from './times.ts';
@@ -51,7 +51,7 @@ export class JobTable {
     job: number,
   ): Promise<Frozen> {
     const params = new Params();
-    const parts = pageText(this.#names, filter, { before, limit }, params);
+    const parts = pageText(this.#names, filter, { before, limit }, params, MAX_SCANNED);
     const [row] = await session.query(
       `WITH ${parts},
        page AS MATERIALIZED (SELECT id FROM found ORDER BY id DESC LIMIT ${params.add(countOf(limit))}::int4),
@@ -65,7 +65,7 @@ export class JobTable {
     );
     const [found, scanned, lowest, added, last] = row!.map(numberOf);
     const seen = { found: found!, scanned: scanned!, lowest: lowest! };
-    const next = nextOf(filter, limit, seen, last);
+    const next = nextOf(filter, limit, seen, last, MAX_SCANNED);
     return { added: added!, ...(next === undefined ? {} : { next }) };
   }
 

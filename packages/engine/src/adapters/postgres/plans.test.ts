@@ -9,7 +9,7 @@ import { abandonText, claimText, peekText } from './claim-text.ts';
 import { migratePostgres } from './index.ts';
 import { namesIn } from './names.ts';
 import { bulkText, lookText, shortText } from './act-text.ts';
-import { pageText } from './item-query.ts';
+import { MAX_SCANNED, pageText } from './item-query.ts';
 import {
   advanceText,
   dropLinesText,
@@ -148,7 +148,7 @@ describePostgres(({ freshDatabase }) => {
   const page =
     (filter: ItemFilter, limit = 50) =>
     (params: Params) =>
-      `WITH ${pageText(names, filter, { limit }, params)} SELECT count(*) FROM found`;
+      `WITH ${pageText(names, filter, { limit }, params, MAX_SCANNED)} SELECT count(*) FROM found`;
   const ofLines: Record<string, (params: Params) => string> = {
     'the lock of lines': (params) => lockLinesText(names, lines, params),
     'the lock of free lines': (params) => takeLinesText(names, lines, params),
