@@ -121,17 +121,18 @@ export class Desk implements EngineInbox {
     const { by } = checkedBy(options);
     const { messageId, taskId } = await this.#known(id);
     const store = await this.#parts.store();
-    const ids = [messageId];
-    // What could not be read goes under a new id when it is replayed: that first, since it may be on its way.
+    let result = await store.erase(messageId, by);
     if (taskId === undefined) {
+      // What could not be read goes under a new id when it is replayed. From now on it cannot be any more.
       const { items } = await store.items({ messageId, limit: MAX_SAME });
-      ids.unshift(...items.map((item) => replayedId(item)));
+      for (const item of items) {
+        if ((await store.erase(replayedId(item), by)) === 'busy') result = 'busy';
+      }
     }
-    for (const one of ids) {
-      if ((await store.erase(one, by)) !== 'busy') continue;
+    if (result === 'busy') {
       throw new EngineError(
         'ITEM_BUSY',
-        `The message of item ${id} is on its way again. Cancel it, or wait until it is settled.`,
+        `The message of item ${id} is on its way again. Cancel it, or wait until it is settled; then erase it once more.`,
       );
     }
     this.#parts.acted('erase', { item: id, messageId, ...byOf(by) });
@@ -217,7 +218,7 @@ export class Desk implements EngineInbox {
         'No open item matches. Look at the groups, or at items of another state.',
       );
     }
-    const nowMs = this.#parts.nowMs();
+    const nowMs = Math.floor(this.#parts.nowMs());
     const job: Job = {
       ...options,
       id: await this.#nextId(store),
@@ -233,6 +234,7 @@ export class Desk implements EngineInbox {
       failed: 0,
       step: 0,
       stepSent: 0,
+      stepBack: 0,
       nextAtMs: 0,
       cancelled: 0,
       parked: 0,

@@ -1,6 +1,6 @@
 import type { EngineEvent } from './events.ts';
 import type { Host } from './host.ts';
-import type { Job } from './jobs.ts';
+import { cancelledJob, isOver, type Job } from './jobs.ts';
 import { pause } from './patience.ts';
 import type { Store } from './ports/store.ts';
 
@@ -47,10 +47,15 @@ export class InboxKeeper {
   async #forgetJobs(until: AbortSignal): Promise<void> {
     const { store, host, nowMs, settings } = this.#parts;
     const { documents } = await store.readState('job:');
-    for (const { value } of documents) {
+    for (const { key, value, version } of documents) {
       const job = value as Job;
       const isOld = (job.finishedAtMs ?? Infinity) < nowMs() - settings.retentionMs;
       if (!isOld) continue;
+      if (!isOver(job)) {
+        // Nobody has let it go on. If somebody does at this moment, one of the two writes is too late.
+        await store.writeState(key, cancelledJob(job, nowMs()), version);
+        continue;
+      }
       while (!until.aborted && !(await store.forgetJob(job.id, STEP))) {
         await pause(host, REST_MS, until);
       }

@@ -9,10 +9,20 @@ export interface ItemChange {
   item?: InboxItem;
   /** Its row. */
   task?: Task;
-  /** A new row. Where its identity is known already, nothing of all this is written, and the answer is `conflict`. */
+  /**
+   * A new row. Where its identity is known already, a row that was cancelled is written again as `revived` says; else
+   * nothing of all this is written, and the answer is `conflict`.
+   */
   added?: NewTask;
-  /** The item belongs to the new row from now on. */
+  /** The item belongs to the new row from now on: it must be one. */
   isMoved?: true;
+}
+
+/** A message comes to a place again where it was cancelled: in the next generation, so that late failures of the last one do not count. */
+export function revived(row: Task, { due: _, record: __, ...task }: NewTask, nowMs: number): Task {
+  const generation = Math.max(row.generation, task.generation) + 1;
+  const times = { createdAtMs: row.createdAtMs, dueAtMs: nowMs, visibleAtMs: nowMs };
+  return { ...task, ...times, id: row.id, generation, edited: generation };
 }
 
 /** `task`: the row that the item belongs to, if it has one. A failed task has exactly one open item, and only failed ones have. */

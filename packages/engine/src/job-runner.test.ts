@@ -59,6 +59,7 @@ function jobOf(items: number, more: Partial<Job>): Job {
     failed: 0,
     step: 0,
     stepSent: 0,
+    stepBack: 0,
     nextAtMs: 0,
     cancelled: 0,
     parked: 0,

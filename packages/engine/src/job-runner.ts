@@ -9,14 +9,16 @@ const PREFIX = 'job:';
 /** How long an instance may be silent about a job before another one takes it over, and how often it speaks. */
 const TURN_MS = 30_000;
 const RENEW_MS = 10_000;
-const MAX_AT_ONCE = 10;
+const MAX_AT_ONCE = 100;
+/** While nothing happens, a job looks less and less often. */
+const LONGEST_LOOK_MS = 2000;
 const PAGE = 1000;
 const AHEAD = 5000;
 /** After something that failed, so that a store in trouble is not asked without end. */
 const REST_MS = 1000;
 
 const NUDGED = 'nudged';
-const NOTHING: JobTally = { underway: 0, taken: 0, cancelled: 0, back: 0 };
+const NOTHING: JobTally = { underway: 0, blocked: 0, taken: 0, cancelled: 0, back: 0 };
 
 interface RunnerParts {
   store: Store;
@@ -102,7 +104,11 @@ export class JobRunner {
       if (this.#running.size >= MAX_AT_ONCE || this.#ending.signal.aborted) return;
       const mine = this.#owned(job);
       if (!(await store.writeState(jobKey(job.id), mine, version))) continue;
-      const work = this.#carryOut(mine, version + 1).finally(() => this.#running.delete(job.id));
+      const work = this.#carryOut(mine, version + 1).finally(() => {
+        this.#running.delete(job.id);
+        // There is room for another one.
+        this.wake();
+      });
       this.#running.set(job.id, work);
     }
   }
@@ -147,9 +153,12 @@ export class JobRunner {
       case 'act':
         return this.#act({ ...held, tally }, move);
       case 'wait': {
-        await pause(this.#parts.host, Math.min(move.ms, RENEW_MS), nudge);
+        const looks = move.isLook && !nudge.aborted ? (held.looks ?? 0) : 0;
+        const ms = move.isLook ? Math.min(move.ms * 2 ** looks, LONGEST_LOOK_MS) : move.ms;
+        await pause(this.#parts.host, Math.min(ms, RENEW_MS), nudge);
         const isLate = (job.owner?.untilMs ?? 0) - nowMs() < TURN_MS - RENEW_MS;
-        return isLate ? this.#write(this.#owned(job), version) : { job, version };
+        if (isLate) return this.#write(this.#owned(job), version);
+        return { job, version, looks: nudge.aborted ? 0 : Math.min(looks + 1, 10) };
       }
       case 'write': {
         const after = await this.#write(this.#owned(move.job), version);
@@ -181,15 +190,25 @@ export class JobRunner {
     try {
       return await this.#actOn(held, ids, actionOf(job, isTrial));
     } catch (error) {
+      // One of them cannot be written, or is locked by somebody: by halves until it stands alone.
+      if (ids.length > 1 && !this.#ending.signal.aborted)
+        return this.#halved(held, ids.length, error);
       if (isStoreError(error)) throw error;
-      // One of them cannot be written: by halves until it stands alone, and is passed over.
-      if (ids.length > 1) return { job, version: held.version, most: ids.length >> 1 };
       this.#parts.host.log.error(
         { err: error, job: job.id, item: ids[0] },
         'an item is passed over',
       );
       return this.#actOn(held, ids, { type: 'pass' });
     }
+  }
+
+  /** As it is now: what failed may have been written all the same. */
+  async #halved({ job }: Held, count: number, error: unknown): Promise<Held | undefined> {
+    const { host } = this.#parts;
+    host.log.warn({ err: error, job: job.id }, 'a bulk job met an error, trying fewer at a time');
+    if (isStoreError(error)) await pause(host, REST_MS, this.#ending.signal);
+    const held = await this.#reload(job.id);
+    return held && { ...held, most: count >> 1 };
   }
 
   /** The next members: they never change, so some can be read in advance. */
@@ -271,6 +290,8 @@ interface Held {
   ahead?: number[];
   /** As it was counted last, and what was sent since. */
   tally?: JobTally;
+  /** How often it has looked in vain. */
+  looks?: number;
 }
 
 function actionOf(job: Job, isTrial: boolean): ItemAction {

@@ -31,6 +31,7 @@ function job(changes: Partial<Job> = {}): Job {
     failed: 0,
     step: 0,
     stepSent: 0,
+    stepBack: 0,
     nextAtMs: 0,
     cancelled: 0,
     parked: 0,
@@ -40,7 +41,7 @@ function job(changes: Partial<Job> = {}): Job {
 }
 
 function tally(changes: Partial<JobTally> = {}): JobTally {
-  return { underway: 0, taken: 0, cancelled: 0, back: 0, ...changes };
+  return { underway: 0, blocked: 0, taken: 0, cancelled: 0, back: 0, ...changes };
 }
 
 describe('a job that is not running', () => {
@@ -172,7 +173,7 @@ describe('a canary', () => {
   it('watches for a while what a broker took', () => {
     const sent = job({ canary, stepSent: 1, done: 1 });
     const taken = tally({ taken: 1, takenAtMs: NOW });
-    expect(nextMove(sent, taken, NOW + 29_999)).toEqual({ do: 'wait', ms: 1 });
+    expect(nextMove(sent, taken, NOW + 29_999)).toEqual({ do: 'wait', ms: 1, isLook: true });
     expect(nextMove(sent, taken, NOW + 30_000)).toMatchObject({ do: 'write', job: { step: 1 } });
   });
 
@@ -195,11 +196,39 @@ describe('a canary', () => {
     expect(why).toBe('1 of 1 came back in step 1, the last because: No such customer');
   });
 
-  it('does not stop for as many as it may', () => {
-    const sent = job({ canary, maxFailures: 1, stepSent: 1, done: 1 });
-    expect(nextMove(sent, tally({ back: 1 }), NOW)).toMatchObject({
+  it('does not stop for as many as it may, unless none has worked', () => {
+    const sent = job({ canary: [2, 10], maxFailures: 5, stepSent: 2, done: 2 });
+    const passed = { do: 'write', job: { step: 1, stepSent: 0, stepBack: 1 } };
+    expect(nextMove(sent, tally({ back: 1 }), NOW)).toMatchObject(passed);
+    expect(nextMove(sent, tally({ back: 2 }), NOW)).toMatchObject({
       do: 'write',
-      job: { step: 1 },
+      job: { state: 'stopped', why: '2 of 2 came back in step 1.' },
+    });
+  });
+
+  it('has to prove itself anew when it is let go on', () => {
+    const stopped = job({ canary, state: 'stopped', stepSent: 1, done: 1 });
+    const again = resumedJob(stopped, tally({ back: 1 }));
+    expect(again).toMatchObject({ state: 'running', stepSent: 0, stepBack: 1, forgiven: 1 });
+    expect(nextMove(again, tally({ back: 1 }), NOW)).toMatchObject({ do: 'act', limit: 1 });
+  });
+
+  it('stops where all that it sent waits behind others of its key, and nothing moves', () => {
+    const sent = job({ canary, stepSent: 1, done: 1 });
+    const stuck = tally({ underway: 1, blocked: 1 });
+    const looked = { underway: 1, atMs: NOW };
+    expect(nextMove(sent, stuck, NOW)).toMatchObject({ do: 'write', job: { looked } });
+    expect(nextMove({ ...sent, looked }, stuck, NOW + 4999)).toMatchObject({ do: 'wait' });
+    expect(nextMove({ ...sent, looked }, stuck, NOW + 5000)).toMatchObject({
+      job: { state: 'stopped', why: expect.stringContaining('behind others of its ordering key') },
+    });
+  });
+
+  it('takes what came back and was deleted since for neither forgiven nor proven', () => {
+    const going = job({ canary, forgiven: 3, stepBack: 3, cancelled: 2 });
+    expect(nextMove(going, tally({ back: 1, cancelled: 1 }), NOW)).toMatchObject({
+      do: 'write',
+      job: { forgiven: 1, stepBack: 1, cancelled: 1 },
     });
   });
 });

@@ -44,6 +44,8 @@ export interface Job {
   stepSent: number;
   /** The pace allows the next one then. */
   nextAtMs: number;
+  /** What had come back when the present step began. */
+  stepBack: number;
   /** What operators cancelled on its way: it proves nothing. */
   cancelled: number;
   /** Under way for so long that something must hold it up, a lane that is paused perhaps: it takes no room from others. */
@@ -60,7 +62,8 @@ export interface Job {
 type JobMove =
   | { do: 'freeze' }
   | { do: 'act'; limit: number; isTrial: boolean }
-  | { do: 'wait'; ms: number }
+  /** `isLook`: for something that may happen at any time; the longer nothing does, the longer it may be. */
+  | { do: 'wait'; ms: number; isLook?: true }
   | { do: 'write'; job: Job }
   | { do: 'leave' };
 
@@ -85,8 +88,18 @@ export function nextMove(job: Job, tally: JobTally, nowMs: number): JobMove {
       ? { do: 'write', job: finished(job, nowMs) }
       : { do: 'act', limit: CHUNK, isTrial: false };
   }
+  // What came back may be deleted one day, and a cancelled task may come back.
+  const { back, cancelled } = tally;
+  if (back < Math.max(job.forgiven, job.stepBack) || cancelled < job.cancelled) {
+    const forgiven = Math.min(job.forgiven, back);
+    const known = { forgiven, stepBack: Math.min(job.stepBack, back) };
+    return {
+      do: 'write',
+      job: { ...job, ...known, cancelled: Math.min(job.cancelled, cancelled) },
+    };
+  }
   if (job.maxFailures !== undefined && tally.back - job.forgiven > job.maxFailures) {
-    return { do: 'write', job: stopped(job, tally, nowMs) };
+    return { do: 'write', job: stopped(job, whyOf(job, tally), nowMs) };
   }
   if (tally.cancelled > job.cancelled) {
     const stepSent = Math.max(0, job.stepSent - (tally.cancelled - job.cancelled));
@@ -111,22 +124,38 @@ function whileFull(job: Job, { underway }: JobTally, nowMs: number): JobMove {
   if (!looked || underway < looked.underway) {
     return { do: 'write', job: { ...job, looked: { underway, atMs: nowMs } } };
   }
-  if (nowMs - looked.atMs < STILL_MS) return { do: 'wait', ms: LOOK_MS };
+  if (nowMs - looked.atMs < STILL_MS) return { do: 'wait', ms: LOOK_MS, isLook: true };
   const { looked: _, ...rest } = job;
   return { do: 'write', job: { ...rest, parked: underway } };
 }
 
 /** All of a step is sent: has it worked? */
 function afterStep(job: Job, tally: JobTally, nowMs: number): JobMove {
-  if (tally.underway > 0) return { do: 'wait', ms: LOOK_MS };
+  const isStep = job.step < job.canary.length && job.stepSent > 0;
+  if (isStep && tally.underway > 0 && tally.blocked === tally.underway) {
+    return whileBlocked(job, tally, nowMs);
+  }
+  if (tally.underway > 0) return { do: 'wait', ms: LOOK_MS, isLook: true };
   const isCanary = job.canary.length > 0;
   if (isCanary && tally.taken > 0) {
     // A broker only takes over. If it failed there, it comes back.
     const waitMs = (tally.takenAtMs ?? nowMs) + job.observeMs - nowMs;
-    if (waitMs > 0) return { do: 'wait', ms: Math.min(waitMs, LOOK_MS) };
+    if (waitMs > 0) return { do: 'wait', ms: Math.min(waitMs, LOOK_MS), isLook: true };
+  }
+  if (isStep && tally.back - job.stepBack >= job.stepSent) {
+    return { do: 'write', job: stopped(job, whyOf(job, tally), nowMs) };
   }
   if (left(job) === 0) return { do: 'write', job: finished(job, nowMs) };
-  return { do: 'write', job: { ...job, step: job.step + 1, stepSent: 0 } };
+  const next = { step: job.step + 1, stepSent: 0, stepBack: tally.back };
+  return { do: 'write', job: { ...job, ...next } };
+}
+
+/** Nothing of a step can move: who is ahead of it may be waiting in the inbox, for a later step of this very job. */
+function whileBlocked(job: Job, { underway }: JobTally, nowMs: number): JobMove {
+  if (!job.looked) return { do: 'write', job: { ...job, looked: { underway, atMs: nowMs } } };
+  if (nowMs - job.looked.atMs < STILL_MS) return { do: 'wait', ms: LOOK_MS, isLook: true };
+  const why = 'What was sent waits behind others of its ordering key: replay those first.';
+  return { do: 'write', job: stopped(job, why, nowMs) };
 }
 
 export function left({ total, done, skipped, failed }: Job): number {
@@ -152,8 +181,10 @@ export function afterAct(
     results.filter((one) => those.includes(one)).length;
   const done = count(['done']);
   const failed = count(['unaddressed', 'conflict', 'fault']);
+  // What is looked at next is another window.
+  const { looked: _, ...rest } = job;
   return {
-    ...job,
+    ...rest,
     cursor: ids.at(-1) ?? job.cursor,
     done: job.done + done,
     failed: job.failed + failed,
@@ -170,11 +201,10 @@ export function pausedJob(job: Job): Job {
 /** Goes on. What has come back up to now is forgiven. */
 export function resumedJob(job: Job, tally: JobTally): Job {
   const { why: _, finishedAtMs: __, ...rest } = job;
-  return {
-    ...rest,
-    state: 'running',
-    forgiven: job.state === 'stopped' ? tally.back : job.forgiven,
-  };
+  const { back } = tally;
+  // A step that was stopped has to prove itself anew.
+  const anew = job.state === 'stopped' ? { forgiven: back, stepBack: back, stepSent: 0 } : {};
+  return { ...rest, state: 'running', ...anew };
 }
 
 export function cancelledJob(job: Job, nowMs: number): Job {
@@ -190,16 +220,19 @@ function finished(job: Job, nowMs: number): Job {
   return { ...job, state: 'finished', finishedAtMs: nowMs };
 }
 
-function stopped(job: Job, { back, failure }: JobTally, nowMs: number): Job {
+function stopped(job: Job, why: string, nowMs: number): Job {
+  return { ...job, state: 'stopped', why, finishedAtMs: nowMs };
+}
+
+function whyOf(job: Job, { back, failure }: JobTally): string {
   const came = `${back - job.forgiven} of ${job.done} came back`;
   const where = job.step < job.canary.length ? ` in step ${job.step + 1}` : '';
-  const why = `${came}${where}${because(failure)}`;
-  return { ...job, state: 'stopped', why, finishedAtMs: nowMs };
+  return `${came}${where}${because(failure)}`;
 }
 
 function because(failure: Failure | undefined): string {
   const text = failure?.message ?? failure?.code ?? failure?.class;
-  return text === undefined ? '.' : `, the last because: ${text.slice(0, 200)}`;
+  return text === undefined ? '.' : `, the last because: ${text.slice(0, 200).toWellFormed()}`;
 }
 
 function evenly(perSecond: number): number {

@@ -51,7 +51,7 @@ export function destinationOf(to: unknown): Destination {
   if (
     typeof kind !== 'string' ||
     typeof address !== 'string' ||
-    !/^(?!https$)[a-z][a-z0-9_-]{0,31}$/.test(kind)
+    !/^(?!https$|source$)[a-z][a-z0-9_-]{0,31}$/.test(kind)
   ) {
     throw refused(
       'NO_DESTINATION',

@@ -47,7 +47,7 @@ export interface Inbox {
   ): Promise<Frozen | undefined>;
   /** The members of a job, oldest item first. */
   members(query: MemberQuery): Promise<Member[]>;
-  /** What became of what a job has sent. `underway` and `taken` are counted up to `most`. */
+  /** What became of what a job has sent. `underway`, `blocked` and `taken` are counted up to `most`. */
   tally(job: number, most: number): Promise<JobTally>;
   /** Forgets a job, its document and its members, at most `limit` of them. True: all is gone. */
   forgetJob(job: number, limit: number): Promise<boolean>;
@@ -219,8 +219,9 @@ export interface Member {
 
 /** All as of one moment. */
 export interface JobTally {
-  /** Sent, and still pending. */
+  /** Sent, and still pending; and how many of those wait behind others of their ordering key. */
   underway: number;
+  blocked: number;
   /** A broker took them over and they have not come back, and when it took the last of them. */
   taken: number;
   takenAtMs?: number;

@@ -1,7 +1,9 @@
-import { deepEqual, equal } from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { accept } from '../moves.ts';
 import { laneOf, type Task } from '../task.ts';
 import { uuidOf } from '../uuid.ts';
 import {
+  arrivalOf,
   bytes,
   claimDue,
   expectRow,
@@ -235,6 +237,49 @@ export const replayCases: StoreCases = {
     await expectRow(store, there);
     sameItem(await itemBy(store, before.id), before);
     equal(await actOne(store, before, { type: 'replay' }), 'done');
+  },
+
+  'goes back to where it was, as the same task again': async ({ store }) => {
+    const { task, item: before } = await dead(store);
+    const { messageId, destination } = task;
+    await actOne(store, before, { type: 'replay', edit: { destination: elsewhere } });
+    await failIn(store, laneOf(elsewhere));
+    const away = (await store.get({ messageId, destination: elsewhere }))!;
+    const second = await openItem(store, away.id);
+    equal(await actOne(store, second, { type: 'replay', edit: { destination } }), 'done');
+    const back = await row(store, task.id);
+    deepEqual([back.status, back.messageId, back.attempt], ['pending', messageId, 0]);
+    ok(back.generation > task.generation + 1);
+    equal((await row(store, away.id)).status, 'cancelled');
+    deepEqual(ids((await claimDue(store, laneOf(destination))).tasks), [task.id]);
+  },
+
+  'leaves the payload of an older item as it failed': async ({ store }) => {
+    const payload = bytes('first');
+    const { task, item: first } = await dead(store, inLane('a', { payload }));
+    await actOne(store, first, { type: 'replay' });
+    await failIn(store, 'a');
+    const second = await openItem(store, task.id);
+    const edit = { payload: bytes('other'), headers: { 'x-a': '1' } };
+    await actOne(store, second, { type: 'replay', edit });
+    for (const { id } of [first, second]) {
+      const { payload: kept, context } = await itemBy(store, id);
+      deepEqual([Uint8Array.from(kept), context], [payload, first.context]);
+    }
+  },
+
+  'leaves the payload of an item as it failed when the message comes back with another': async ({
+    store,
+  }) => {
+    const payload = bytes('first');
+    const { task, item: first } = await dead(store, inLane('a', { payload }));
+    await actOne(store, first, { type: 'replay' });
+    await store.settle((await claimDue(store, 'a')).tasks.map(settlements.retried));
+    const arrival = arrivalOf(await row(store, task.id), {});
+    const came = { ...arrival, task: { ...arrival.task, payload: bytes('other') } };
+    await store.change([task], (known, nowMs) => accept(came, known, nowMs, 0));
+    deepEqual(Uint8Array.from((await row(store, task.id)).payload), bytes('other'));
+    deepEqual(Uint8Array.from((await itemBy(store, first.id)).payload), payload);
   },
 
   'lets one of two go where both would be the same task': async ({ store }) => {

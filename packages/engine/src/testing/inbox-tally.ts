@@ -2,7 +2,17 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import { cancel } from '../moves.ts';
 import type { ActResult, Frozen } from '../ports/inbox.ts';
 import type { Store } from '../ports/store.ts';
-import { broken, claimDue, ids, row, settlements, unreachable } from './fixtures.ts';
+import {
+  broken,
+  claimDue,
+  claimExpired,
+  ids,
+  inLine,
+  put,
+  row,
+  settlements,
+  unreachable,
+} from './fixtures.ts';
 import {
   actOne,
   comeBack,
@@ -62,7 +72,8 @@ export const membersCases: StoreCases = {
 
 export const tallyCases: StoreCases = {
   'is empty for a job that has sent nothing': async ({ store }) => {
-    deepEqual(await store.tally(JOB, 100), { underway: 0, taken: 0, cancelled: 0, back: 0 });
+    const none = { underway: 0, blocked: 0, taken: 0, cancelled: 0, back: 0 };
+    deepEqual(await store.tally(JOB, 100), none);
   },
 
   'follows each task to its end': async ({ store, sameTime, nowMs }) => {
@@ -75,10 +86,30 @@ export const tallyCases: StoreCases = {
     await store.settle([settlements.pending(again!), settlements.failed(failed!)]);
     await store.settle([settlements.cancelled(dropped!)]);
     const { takenAtMs, failure, ...rest } = await store.tally(JOB, 100);
-    deepEqual(rest, { underway: 1, taken: 1, cancelled: 1, back: 1 });
+    deepEqual(rest, { underway: 1, blocked: 0, taken: 1, cancelled: 1, back: 1 });
     deepEqual(failure, broken);
     sameTime(takenAtMs, await nowMs());
     equal(takenAtMs, (await row(store, taken!.id)).finishedAtMs);
+  },
+
+  'says how many wait behind others of their key': async ({ store }) => {
+    const { id: head } = await put(store, inLine('k', { lane: 'a' }));
+    const { id: follower } = await put(store, inLine('k', { lane: 'a', expiresAtMs: 1 }));
+    // It fails in its place, before the head does.
+    const { tasks } = await claimExpired(store);
+    deepEqual(ids(tasks), [follower]);
+    await store.settle(tasks.map(settlements.failed));
+    await failIn(store, 'a');
+    const replay = async (id: number) =>
+      store.act([(await openItem(store, id)).id], { type: 'replay', job: JOB });
+    const waiting = async () => {
+      const { underway, blocked } = await store.tally(JOB, 100);
+      return [underway, blocked];
+    };
+    await replay(follower);
+    deepEqual(await waiting(), [1, 1]);
+    await replay(head);
+    deepEqual(await waiting(), [2, 1]);
   },
 
   'says when a broker took the last one': async ({ store, pass }) => {

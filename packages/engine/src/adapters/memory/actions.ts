@@ -1,4 +1,4 @@
-import { actOn, type ItemChange } from '../../item-moves.ts';
+import { actOn, type ItemChange, revived } from '../../item-moves.ts';
 import {
   type ActResult,
   type Frozen,
@@ -69,6 +69,7 @@ export class Actions {
     const takenAtMs = Math.max(...retried.map(({ finishedAtMs = 0 }) => finishedAtMs));
     return {
       underway: Math.min(pending.length, most),
+      blocked: Math.min(pending.filter(({ blocked }) => blocked).length, most),
       taken: Math.min(retried.length, most),
       ...(retried.length > 0 ? { takenAtMs } : {}),
       cancelled: cancelled.length,
@@ -125,10 +126,14 @@ export class Actions {
     const row = before?.taskId === undefined ? undefined : tasks.get(before.taskId);
     const change = this.#withoutConflict(actOn(action, before, row, nowMs));
     const { item, task, added, isMoved } = change;
+    if (row && task && hasOther(row, task)) inbox.keep(row);
     const after = task && tasks.write(task);
-    const other = added && tasks.addNew(added, nowMs);
+    const known = added && tasks.find(added);
+    if (known) inbox.keep(known);
+    const other =
+      added && (known ? tasks.write(revived(known, added, nowMs)) : tasks.addNew(added, nowMs));
     if (item) inbox.write(isMoved && other ? { ...item, taskId: other.id } : item);
-    touched.push(row, after, other);
+    touched.push(row, after, known, other);
     return change.result;
   }
 
@@ -140,6 +145,13 @@ export class Actions {
       const isReopened = inbox.get(item.id)?.state !== 'open';
       if (isReopened && inbox.hasOpenRaw(item.messageId)) return { result: 'gone' };
     }
-    return added && tasks.find(added) ? { result: 'conflict' } : change;
+    const known = added && tasks.find(added);
+    if (!known || (known.status === 'cancelled' && !change.isMoved)) return change;
+    return { result: 'conflict' };
   }
+}
+
+/** Items that belong to a task show what is in it, until it gets something else. */
+export function hasOther(before: Task, after: Task): boolean {
+  return before.payload !== after.payload || before.context !== after.context;
 }

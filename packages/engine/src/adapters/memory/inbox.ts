@@ -191,13 +191,18 @@ export class MemoryInbox {
   }
 
   /** Its task is deleted: its items keep what was in it, and its executions stay with them. */
-  outlive({ id, payload, context }: Task): void {
+  outlive(task: Task): void {
+    if (!this.keep(task)) this.#attempts.delete(task.id);
+  }
+
+  /** Its items keep what is in it now. False: it has none. */
+  keep({ id, payload, context }: Task): boolean {
     const own = [...this.#items.values()].filter(({ taskId }) => taskId === id);
-    if (own.length === 0) this.#attempts.delete(id);
     for (const item of own) {
       if (item.payload !== undefined) continue;
       this.#items.set(item.id, { ...item, payload, ...(context ? { context } : {}) });
     }
+    return own.length > 0;
   }
 
   /** With the last item of a task that is gone, its executions go too. */

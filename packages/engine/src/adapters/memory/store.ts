@@ -39,7 +39,7 @@ import type {
 import type { Store } from '../../ports/store.ts';
 import type { AttemptRecord, NewTask, Task } from '../../task.ts';
 import { MemoryAudit } from './audit.ts';
-import { Actions } from './actions.ts';
+import { Actions, hasOther } from './actions.ts';
 import { Documents } from './documents.ts';
 import { MemoryInbox } from './inbox.ts';
 import { Members } from './members.ts';
@@ -326,6 +326,9 @@ export class MemoryStore implements Store {
     } catch (error) {
       for (const one of undo.toReversed()) one();
       throw error;
+    }
+    for (const { before, row } of moved) {
+      if (before && row && hasOther(before, row)) this.#inbox.keep(before);
     }
     for (const { change, row } of moved) this.#follow(change, row, nowMs);
     this.#advance(moved.flatMap(({ before, row }) => [before, row]));

@@ -1,7 +1,8 @@
 import { lineOf } from '../../line.ts';
-import { actOn, type ItemChange } from '../../item-moves.ts';
+import { queueNameOf } from '../../address.ts';
+import { actOn, type ItemChange, revived } from '../../item-moves.ts';
 import type { ActResult, InboxItem, ItemAction, JobHold } from '../../ports/inbox.ts';
-import { laneOf, type Task } from '../../task.ts';
+import { laneOf, type NewTask, type Task } from '../../task.ts';
 import { bulkText, isBulk, lookText, shortText } from './act-text.ts';
 import { Params, rowsOf } from './batch.ts';
 import { updateTasks } from './change.ts';
@@ -179,17 +180,21 @@ export class Actor {
 
   /** The new row first: where it is known already, nothing is written. The item before its task: it keeps what was there. */
   async #write(
-    { session, wake }: Scene,
+    scene: Scene,
     { result, item, task, added, isMoved }: ItemChange,
     before: InboxItem,
     known: Task | undefined,
     nowMs: number,
   ): Promise<ActResult> {
+    const { session, wake } = scene;
     if (item?.state === 'open' && before.state !== 'open' && item.taskId === undefined) {
       if (await this.#hasOpenRaw(session, item.messageId)) return 'gone';
     }
     const [addedId] = added ? await this.#inserter.insertIn(session, [added], wake) : [];
-    if (added && addedId === undefined) return 'conflict';
+    if (added && addedId === undefined) {
+      const isRevived = !isMoved && (await this.#revive(scene, added, nowMs));
+      if (!isRevived) return 'conflict';
+    }
     if (item) {
       const moved = isMoved && addedId !== undefined ? { ...item, taskId: addedId } : item;
       await this.#writeItem(session, moved);
@@ -199,6 +204,24 @@ export class Actor {
       wake.see(task, nowMs);
     }
     return result;
+  }
+
+  /** A row that was cancelled there is written again. False: there is another one. */
+  async #revive(scene: Scene, added: NewTask, nowMs: number): Promise<boolean> {
+    const { session, wake } = scene;
+    const { messageId, destination } = added;
+    const [row] = await session.query(
+      `SELECT ${taskColumns.join(', ')} FROM ${this.#names.queue} AS q
+       WHERE message_id = $1::uuid AND original_queue = $2 AND kind = $3 AND status = 'cancelled' FOR UPDATE`,
+      [messageId, queueNameOf(destination.address), destination.kind],
+    );
+    if (!row) return false;
+    const before = taskOf(row);
+    this.#need(scene, [before]);
+    const after = revived(before, added, nowMs);
+    await updateTasks(session, this.#names, [{ before, after }]);
+    wake.see(after, nowMs);
+    return true;
   }
 
   async #hasOpenRaw(session: Session, messageId: string): Promise<boolean> {

@@ -240,12 +240,39 @@ export async function updateTasks(
 ): Promise<void> {
   const { columns, sql } = columnsOfChange(moved);
   if (sql.length === 0) return;
+  await keepOriginals(session, names, moved);
   const params = new Params();
   const id: Column = { name: 'id', type: 'int8', values: moved.map(({ after }) => after.id) };
   await session.query(
     `UPDATE ${names.queue} AS q SET ${sql.map(({ name, value }) => `${name} = ${value}`).join(', ')}
      FROM (${few(`(${rowsOf([id, ...columns], params)})`, 'n')}) AS u WHERE q.id = ANY (ARRAY[u.id])`,
     params.values,
+  );
+}
+
+/** Where a task gets something else, items of it that have nothing of their own keep what was there. */
+async function keepOriginals(
+  session: Session,
+  names: Names,
+  moved: readonly { before: Task; after: Task }[],
+): Promise<void> {
+  const replaced = moved.filter(({ before, after }) => {
+    const isOther = before.payload !== after.payload || before.context !== after.context;
+    // It has been in the inbox, or is there.
+    const { generation, status } = before;
+    return isOther && (generation > 0 || status === 'failed' || status === 'cancelled');
+  });
+  if (replaced.length === 0) return;
+  await session.query(
+    `UPDATE ${names.inbox} AS item SET payload = q.original_payload, context = q.context
+     FROM ${names.queue} AS q
+     WHERE item.task_id = ANY ($1::int8[]) AND item.payload IS NULL AND q.id = item.task_id`,
+    [
+      encodeArray(
+        'int8',
+        replaced.map(({ before }) => before.id),
+      ),
+    ],
   );
 }
 

@@ -89,6 +89,7 @@ export class JobTable {
       `FROM ${queue} WHERE job = $1::bigint AND status = '${status}' AND status <> 'done'`;
     const [row] = await this.#database.queryAgain(
       `SELECT (SELECT count(*) FROM (SELECT ${tasks('pending')} LIMIT $2::int4) AS task),
+         (SELECT count(*) FROM (SELECT ${tasks('pending')} AND blocked LIMIT $2::int4) AS task),
          (SELECT count(*) FROM (SELECT ${tasks('retried')} LIMIT $2::int4) AS task),
          (SELECT ${msOf('max(finished_at)')} ${tasks('retried')}),
          (SELECT count(*) ${tasks('cancelled')}),
@@ -96,9 +97,10 @@ export class JobTable {
          (SELECT failure FROM ${inbox} WHERE job = $1::bigint ORDER BY job DESC, id DESC LIMIT 1)`,
       [job, countOf(most)],
     );
-    const [underway, taken, takenAt, cancelled, back, failure] = row!;
+    const [underway, blocked, taken, takenAt, cancelled, back, failure] = row!;
     return {
       underway: numberOf(underway),
+      blocked: numberOf(blocked),
       taken: numberOf(taken),
       ...(takenAt === null ? {} : { takenAtMs: timeOf(takenAt) }),
       cancelled: numberOf(cancelled),

@@ -45,7 +45,7 @@ function putInLine(names: Names): string {
 export const upgradedQueueIndexes: readonly Index[] = [
   { name: 'retry_queue_line', on: `(lane, ordering_key, id) WHERE ${holding}` },
   { name: 'retry_queue_turn', on: `(lane, ordering_key) WHERE ${active}` },
-  { name: 'retry_queue_job', on: `(job, status, finished_at) WHERE ${ofJob}` },
+  { name: 'retry_queue_job', on: `(job, status, finished_at, blocked) WHERE ${ofJob}` },
 ];
 
 /**

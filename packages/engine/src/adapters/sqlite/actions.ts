@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { actOn, type ItemChange } from '../../item-moves.ts';
+import { actOn, type ItemChange, revived } from '../../item-moves.ts';
 import {
   type ActResult,
   type Frozen,
@@ -9,6 +9,7 @@ import {
   type JobHold,
   jobKey,
 } from '../../ports/inbox.ts';
+import type { Task } from '../../task.ts';
 import type { Changer } from './change.ts';
 import { prepareRows, type Row } from './connection.ts';
 import type { InboxTable } from './inbox.ts';
@@ -132,12 +133,24 @@ export class Actions {
     const change = actOn(action, before, row, nowMs);
     if (before && this.#isOpenTwice(before, change)) return 'gone';
     const { item, task, added, isMoved } = change;
-    if (added && tasks.has(added)) return 'conflict';
-    const addedId = added && changer.insert(added, nowMs, after);
+    const known = added && tasks.find(added);
+    if (known && (known.status !== 'cancelled' || isMoved)) return 'conflict';
+    const addedId = added && !known ? changer.insert(added, nowMs, after) : undefined;
+    if (known) this.#revive(known, revived(known, added, nowMs), after);
     after.touch(row);
-    if (task) changer.update(task, after);
+    if (task) {
+      changer.keep(row!, task);
+      changer.update(task, after);
+    }
     if (item) inbox.write(isMoved && addedId !== undefined ? { ...item, taskId: addedId } : item);
     return change.result;
+  }
+
+  #revive(row: Task, again: Task, after: Aftermath): void {
+    const { changer } = this.#tables;
+    after.touch(row);
+    changer.keep(row, again);
+    changer.update(again, after);
   }
 
   /** A message without a task came again while its item was closed, and has another one now. */

@@ -26,7 +26,9 @@ export class Changer {
   ): T {
     const task = this.#tasks.find(key);
     after.touch(task);
-    return this.apply(move(task), nowMs, after);
+    const change = move(task);
+    if (task && change.task) this.keep(task, change.task);
+    return this.apply(change, nowMs, after);
   }
 
   /** The line of the row as it was is touched already. */
@@ -54,6 +56,12 @@ export class Changer {
     return id;
   }
 
+  /** Where a task gets something else, items of it that have nothing of their own keep what was there. */
+  keep(before: Task, after: Task | NewTask): void {
+    const isOther = before.payload !== after.payload || before.context !== after.context;
+    if (isOther && mayHaveItems(before)) this.#inbox.keep(before.id);
+  }
+
   update(task: Task, after: Aftermath): void {
     this.#tasks.update(task);
     after.touch(task);
@@ -70,4 +78,9 @@ export class Changer {
     if (id === undefined) throw new Error(`The move of ${task.messageId} took another's identity.`);
     return id;
   }
+}
+
+/** It has been in the inbox, or is there. */
+function mayHaveItems({ generation, status }: Task): boolean {
+  return generation > 0 || status === 'failed' || status === 'cancelled';
 }

@@ -22,6 +22,7 @@ export class InboxTable {
   readonly #record: StatementSync;
   readonly #attempts: StatementSync;
   readonly #forget: StatementSync;
+  readonly #keep: StatementSync;
 
   constructor(db: DatabaseSync) {
     const insert = `INSERT INTO redrive_inbox (task_id, message_id, kind, address, lane, reason, fingerprint,
@@ -61,6 +62,10 @@ export class InboxTable {
       db,
       `SELECT generation, attempt, at, duration_ms, failure, answer FROM redrive_attempts
        WHERE task_id = ? ORDER BY id`,
+    );
+    this.#keep = db.prepare(
+      `UPDATE redrive_inbox SET (context, payload) = (SELECT context, original_payload FROM retry_queue WHERE id = ?1)
+       WHERE message_id = (SELECT message_id FROM retry_queue WHERE id = ?1) AND task_id = ?1 AND payload IS NULL`,
     );
     this.#forget = db.prepare('DELETE FROM redrive_attempts WHERE task_id = ?');
   }
@@ -139,5 +144,10 @@ export class InboxTable {
   /** The executions of a task that goes, or that nobody may read any more. */
   forget(taskId: number): void {
     this.#forget.run(taskId);
+  }
+
+  /** Its items keep what is in it now: it is deleted, or gets something else. */
+  keep(taskId: number): void {
+    this.#keep.run(taskId);
   }
 }

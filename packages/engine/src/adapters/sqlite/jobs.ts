@@ -43,6 +43,7 @@ export class JobTable {
     this.#tally = prepareRows(
       db,
       `SELECT (SELECT count(*) FROM (SELECT 1 ${sent('pending')} LIMIT ?2)),
+         (SELECT count(*) FROM (SELECT 1 ${sent('pending')} AND blocked = 1 LIMIT ?2)),
          (SELECT count(*) FROM (SELECT 1 ${sent('retried')} LIMIT ?2)),
          (SELECT finished_at ${sent('retried')} ORDER BY finished_at DESC LIMIT 1),
          (SELECT count(*) ${sent('cancelled')}),
@@ -74,9 +75,10 @@ export class JobTable {
 
   tally(job: number, most: number): JobTally {
     const row = this.#tally.get(job, most) as unknown as Row;
-    const [underway, taken, takenAtMs, cancelled, back, failure] = row;
+    const [underway, blocked, taken, takenAtMs, cancelled, back, failure] = row;
     return {
       underway: underway as number,
+      blocked: blocked as number,
       taken: taken as number,
       ...(takenAtMs === null ? {} : { takenAtMs: takenAtMs as number }),
       cancelled: cancelled as number,

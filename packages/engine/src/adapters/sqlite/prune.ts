@@ -10,7 +10,6 @@ const statuses = ['done', 'retried', 'cancelled'] as const;
 export class Pruner {
   readonly #inbox: InboxTable;
   readonly #finished: StatementSync;
-  readonly #keep: StatementSync;
   readonly #deleteTask: StatementSync;
   readonly #closed: StatementSync;
   readonly #deleteItem: StatementSync;
@@ -22,11 +21,6 @@ export class Pruner {
       db,
       `SELECT id FROM retry_queue INDEXED BY retry_queue_finished
        WHERE status = ? AND finished_at <= ? ORDER BY finished_at LIMIT ?`,
-    );
-    // Items outlive their task, with what was in it.
-    this.#keep = db.prepare(
-      `UPDATE redrive_inbox SET (context, payload) = (SELECT context, original_payload FROM retry_queue WHERE id = ?1)
-       WHERE message_id = (SELECT message_id FROM retry_queue WHERE id = ?1) AND task_id = ?1 AND payload IS NULL`,
     );
     this.#deleteTask = db.prepare('DELETE FROM retry_queue WHERE id = ?');
     this.#closed = prepareRows(
@@ -57,7 +51,7 @@ export class Pruner {
   prune(request: PruneRequest, nowMs: number): number {
     const ids = this.#finishedIds(request, nowMs);
     for (const id of ids) {
-      this.#keep.run(id);
+      this.#inbox.keep(id);
       // What has been in the inbox keeps its executions as long as its items.
       if (!this.#itemOf.get(id)) this.#inbox.forget(id);
       this.#deleteTask.run(id);

@@ -10,7 +10,6 @@ import { bytesOfUuid, bytesOfUuidOrNone } from './uuid.ts';
 export class TaskTable {
   readonly #byId: StatementSync;
   readonly #byIdentity: StatementSync;
-  readonly #has: StatementSync;
   readonly #ofMessage: StatementSync;
   readonly #insertFresh: StatementSync;
   readonly #insertOrdered: StatementSync;
@@ -23,10 +22,6 @@ export class TaskTable {
     this.#byIdentity = prepareRows(
       db,
       `${select} message_id = ? AND original_queue = ? AND kind = ?`,
-    );
-    this.#has = prepareRows(
-      db,
-      'SELECT 1 FROM retry_queue WHERE message_id = ? AND original_queue = ? AND kind = ?',
     );
     this.#ofMessage = prepareRows(db, `${select} message_id = ?`);
     const fresh = `message_id, original_queue, kind, address, lane, max_retries, next_retry_at,
@@ -50,12 +45,6 @@ export class TaskTable {
   find(key: TaskKey): Task | undefined {
     const row = 'id' in key ? this.#byId.get(key.id) : this.#findByIdentity(key);
     return row && taskOf(row as unknown as Row);
-  }
-
-  /** Whether its identity is known. */
-  has({ messageId, destination }: Pick<Task, 'messageId' | 'destination'>): boolean {
-    const queue = queueNameOf(destination.address);
-    return this.#has.get(bytesOfUuid(messageId), queue, destination.kind) !== undefined;
   }
 
   ofMessage(messageId: Uint8Array): Task[] {

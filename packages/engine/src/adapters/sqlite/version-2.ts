@@ -17,7 +17,7 @@ export const version2 = `
   CREATE INDEX retry_queue_expiry ON retry_queue (expires_at) WHERE status = 'pending' AND expires_at IS NOT NULL;
   CREATE INDEX retry_queue_line ON retry_queue (lane, ordering_key, blocked) WHERE ${holdsPlace};
   CREATE INDEX retry_queue_overtaking ON retry_queue (lease) WHERE blocked = 1 AND lease IS NOT NULL;
-  CREATE INDEX retry_queue_job ON retry_queue (job, status, finished_at) WHERE job IS NOT NULL AND status <> 'done';
+  CREATE INDEX retry_queue_job ON retry_queue (job, status, finished_at, blocked) WHERE job IS NOT NULL AND status <> 'done';
   UPDATE retry_queue SET blocked = id <> (
       SELECT min(ahead.id) FROM retry_queue ahead INDEXED BY retry_queue_line
       WHERE ahead.lane = retry_queue.lane AND ahead.ordering_key = retry_queue.ordering_key

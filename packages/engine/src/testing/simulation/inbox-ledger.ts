@@ -95,6 +95,8 @@ export class InboxLedger {
       if (known.members.length !== job.total)
         this.#say(`job ${job.id} counts ${job.total} members`);
     }
+    // A step that was stopped has to prove itself anew.
+    if (before.state === 'stopped' && job.state === 'running') known.sentInStep = 0;
     known.sentInStep += sent;
     const size = before.canary[before.step];
     if (size !== undefined && known.sentInStep > size + job.cancelled) {

@@ -106,7 +106,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a step passes while it is under way',
     file: 'jobs.ts',
-    from: "if (tally.underway > 0) return { do: 'wait', ms: LOOK_MS };",
+    from: "if (tally.underway > 0) return { do: 'wait', ms: LOOK_MS, isLook: true };",
     to: '',
     seed: 21,
   },
