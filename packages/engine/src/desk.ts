@@ -235,6 +235,7 @@ export class Desk implements EngineInbox {
       step: 0,
       stepSent: 0,
       stepBack: 0,
+      earlier: 0,
       nextAtMs: 0,
       cancelled: 0,
       parked: 0,
@@ -274,7 +275,7 @@ export class Desk implements EngineInbox {
           `Job ${id} is ${job.state}: it cannot ${action} any more.`,
         );
       }
-      const after = change(job, await store.tally(id, 1));
+      const after = change(job, await store.tally(id, MOST_COUNTED));
       // Its runner writes often: whoever is faster, the other one looks again.
       if (!(await store.writeState(jobKey(id), after, version))) continue;
       this.#parts.acted(`${action}Job`, facts);

@@ -60,6 +60,7 @@ function jobOf(items: number, more: Partial<Job>): Job {
     step: 0,
     stepSent: 0,
     stepBack: 0,
+    earlier: 0,
     nextAtMs: 0,
     cancelled: 0,
     parked: 0,

@@ -75,6 +75,7 @@ class World {
       step: 0,
       stepSent: 0,
       stepBack: 0,
+      earlier: 0,
       nextAtMs: 0,
       cancelled: 0,
       parked: 0,

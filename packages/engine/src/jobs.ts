@@ -46,6 +46,8 @@ export interface Job {
   nextAtMs: number;
   /** What had come back when the present step began. */
   stepBack: number;
+  /** Of what was under way when it was last let go on: that one of those is cancelled makes room for no other. */
+  earlier: number;
   /** What operators cancelled on its way: it proves nothing. */
   cancelled: number;
   /** Under way for so long that something must hold it up, a lane that is paused perhaps: it takes no room from others. */
@@ -101,9 +103,14 @@ export function nextMove(job: Job, tally: JobTally, nowMs: number): JobMove {
   if (job.maxFailures !== undefined && tally.back - job.forgiven > job.maxFailures) {
     return { do: 'write', job: stopped(job, whyOf(job, tally), nowMs) };
   }
-  if (tally.cancelled > job.cancelled) {
-    const stepSent = Math.max(0, job.stepSent - (tally.cancelled - job.cancelled));
-    return { do: 'write', job: { ...job, cancelled: tally.cancelled, stepSent } };
+  if (cancelled > job.cancelled) {
+    const count = cancelled - job.cancelled;
+    const earlier = Math.min(count, job.earlier);
+    const stepSent = Math.max(0, job.stepSent - (count - earlier));
+    return {
+      do: 'write',
+      job: { ...job, cancelled, earlier: job.earlier - earlier, stepSent },
+    };
   }
   const size = job.canary[job.step];
   if (isSent || (size !== undefined && job.stepSent >= size)) return afterStep(job, tally, nowMs);
@@ -201,10 +208,10 @@ export function pausedJob(job: Job): Job {
 /** Goes on. What has come back up to now is forgiven. */
 export function resumedJob(job: Job, tally: JobTally): Job {
   const { why: _, finishedAtMs: __, ...rest } = job;
-  const { back } = tally;
+  if (job.state !== 'stopped') return { ...rest, state: 'running' };
+  const { back, underway: earlier } = tally;
   // A step that was stopped has to prove itself anew.
-  const anew = job.state === 'stopped' ? { forgiven: back, stepBack: back, stepSent: 0 } : {};
-  return { ...rest, state: 'running', ...anew };
+  return { ...rest, state: 'running', forgiven: back, stepBack: back, stepSent: 0, earlier };
 }
 
 export function cancelledJob(job: Job, nowMs: number): Job {
