@@ -6,7 +6,9 @@ import {
   checkNames,
   checkedChanges,
   checkedFilter,
-  checkedItemId,
+  checkedNumber,
+  checkedPlace,
+  checkedText,
   checkedNote,
   checkedReplay,
   checkedSelection,
@@ -32,8 +34,10 @@ import type {
 } from './ports/inbox.ts';
 import { jobKey } from './ports/inbox.ts';
 import type { Store } from './ports/store.ts';
+import { refusal, unknownItem } from './refusal.ts';
 import { checkedLimit } from './submission.ts';
 import type { Submitter } from './submitter.ts';
+import { laneOf } from './task.ts';
 
 interface DeskParts {
   /** The store, once it is open. */
@@ -43,6 +47,8 @@ interface DeskParts {
   nowMs: () => number;
   /** A job is there to be carried out, or was changed. */
   wakeRunner: () => void;
+  /** Something is redirected to this lane: perhaps nobody is there. */
+  sentTo: (lane: string) => void;
   /** For the audit trail. */
   acted: (action: string, facts: OperatorFacts) => void;
 }
@@ -62,31 +68,41 @@ export class Desk implements EngineInbox {
   }
 
   async item(id: number): Promise<InboxItem | undefined> {
-    return (await this.#parts.store()).item(checkedItemId(id));
+    return (await this.#parts.store()).item(checkedNumber(id));
   }
 
-  async items({ before, limit, ...filter }: ItemQuery): Promise<ItemPage> {
+  async items(asked: ItemQuery): Promise<ItemPage> {
+    const { before, limit, ...filter } = Object(asked) as ItemQuery;
     const query = { ...checkedFilter(filter), limit: checkedLimit(limit) };
-    return (await this.#parts.store()).items(before === undefined ? query : { ...query, before });
+    const page = before === undefined ? {} : { before: checkedPlace(before, 'before') };
+    return (await this.#parts.store()).items({ ...query, ...page });
   }
 
   async attempts(taskId: number): ReturnType<Inbox['attempts']> {
-    return (await this.#parts.store()).attempts(taskId);
+    return (await this.#parts.store()).attempts(checkedNumber(taskId, 'taskId'));
   }
 
   async groups({ limit = 100, ...query }: Partial<GroupQuery> = {}): Promise<Group[]> {
     checkNames(query, ['fingerprint', 'lane', 'all', 'before'], 'A query of groups');
+    const { fingerprint, lane, before } = query;
+    if (fingerprint !== undefined) checkedText(fingerprint, 'fingerprint');
+    if (lane !== undefined) checkedText(lane, 'lane');
+    if (before !== undefined) {
+      checkedPlace(before.lastSeenMs, 'before.lastSeenMs');
+      checkedText(before.fingerprint, 'before.fingerprint');
+    }
     return (await this.#parts.store()).groups({ ...query, limit: checkedLimit(limit) });
   }
 
   async annotate(
     fingerprint: string,
-    { by, ...notes }: { note?: string; owner?: string } & By,
+    given: { note?: string; owner?: string } & By,
   ): Promise<void> {
+    const { by, ...notes } = Object(given) as typeof given;
     const who = byOf(by);
     const checked = checkedNote(notes);
     const store = await this.#parts.store();
-    if (!(await store.annotate(fingerprint, checked))) {
+    if (!(await store.annotate(checkedText(fingerprint, 'fingerprint'), checked))) {
       throw new EngineError('ITEM_UNKNOWN', `There is no group '${fingerprint}'.`);
     }
     this.#parts.acted('annotate', { group: fingerprint, ...who });
@@ -180,7 +196,7 @@ export class Desk implements EngineInbox {
     { result, after = 0, limit = 100 }: { result?: ActResult; after?: number; limit?: number } = {},
   ): Promise<Member[]> {
     await this.#read(job);
-    const query = { job, after, limit: checkedLimit(limit) };
+    const query = { job, after: checkedPlace(after, 'after'), limit: checkedLimit(limit) };
     const store = await this.#parts.store();
     return store.members(result === undefined ? query : { ...query, result });
   }
@@ -205,7 +221,10 @@ export class Desk implements EngineInbox {
     options: Pick<Job, 'canary' | 'observeMs'> & Partial<Job>,
   ): Promise<JobReport> {
     const filter = checkedSelection(selection);
-    if (options.to) await this.#parts.submitter.check(options.to, undefined, undefined);
+    if (options.to) {
+      await this.#parts.submitter.check(options.to, undefined, undefined);
+      this.#parts.sentTo(laneOf(options.to));
+    }
     const store = await this.#parts.store();
     const open: ItemFilter = { ...filter, state: 'open' };
     const [count, newest] = [
@@ -286,6 +305,7 @@ export class Desk implements EngineInbox {
   }
 
   async #read(id: number): Promise<{ job: Job; version: number }> {
+    checkedNumber(id);
     const store = await this.#parts.store();
     const { documents } = await store.readState(jobKey(id));
     const found = documents.find(({ key }) => key === jobKey(id));
@@ -323,47 +343,10 @@ export class Desk implements EngineInbox {
 
   async #act(id: number, action: ItemAction): Promise<void> {
     const store = await this.#parts.store();
-    const [result] = await store.act([checkedItemId(id)], action);
-    if (result !== 'done') throw await this.#refusal(id, result!, action);
+    const [result] = await store.act([checkedNumber(id)], action);
+    if (result !== 'done') throw refusal(id, result!, action, await store.item(id));
     const { type, ...facts } = action;
     this.#parts.acted(type, { item: id, ...('by' in facts ? byOf(facts.by) : {}) });
-  }
-
-  async #refusal(id: number, result: ActResult, action: ItemAction): Promise<EngineError> {
-    if (result === 'unknown') return unknownItem(id);
-    if (result === 'unaddressed') {
-      return new EngineError(
-        'NO_DESTINATION',
-        `Item ${id} is a message that could not be read. Say where it goes: replay(${id}, { to, payload }).`,
-      );
-    }
-    if (result === 'conflict') {
-      return new EngineError(
-        'ITEM_CONFLICT',
-        `The message of item ${id} is already known at that destination. Cancel or discard it there first.`,
-      );
-    }
-    if (result === 'gone') {
-      return new EngineError(
-        'ITEM_CLOSED',
-        `The message of item ${id} came back meanwhile: it has another item, or is on its way.`,
-      );
-    }
-    return new EngineError(
-      'ITEM_CLOSED',
-      `Item ${id} cannot ${action.type}: ${await this.#standing(id)}`,
-    );
-  }
-
-  /** What is there instead, in words. */
-  async #standing(id: number): Promise<string> {
-    const item = await this.item(id);
-    if (!item) return 'it is not there any more.';
-    if (item.state === 'open') return 'it is open.';
-    const when =
-      item.closedAtMs === undefined ? '' : ` at ${new Date(item.closedAtMs).toISOString()}`;
-    const who = item.closedBy === undefined ? '' : ` by ${item.closedBy}`;
-    return `it was ${item.state}${when}${who}.`;
   }
 
   async #known(id: number): Promise<InboxItem> {
@@ -378,6 +361,7 @@ export class Desk implements EngineInbox {
     const item = await this.#known(id);
     const headers = edit.headers ?? item.context?.headers;
     const destination = edit.destination ?? item.destination;
+    if (edit.destination) this.#parts.sentTo(laneOf(edit.destination));
     if (destination.kind !== 'source') {
       await this.#parts.submitter.check(destination, changes.payload, {
         ...item.context,
@@ -386,10 +370,6 @@ export class Desk implements EngineInbox {
     }
     return edit;
   }
-}
-
-function unknownItem(id: number): EngineError {
-  return new EngineError('ITEM_UNKNOWN', `There is no item ${id} in the inbox.`);
 }
 
 function busy(): EngineError {

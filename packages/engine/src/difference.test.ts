@@ -54,6 +54,16 @@ describe('the difference of an edit', () => {
     ]);
   });
 
+  test('shows by lines what JSON takes for the same, and gives up where it is too deep', () => {
+    const edit = { payload: bytes('{"n":9007199254740993}') };
+    expect(differenceOf(item(bytes('{"n":9007199254740992}'), edit))).toEqual([
+      { path: '/payload/0', before: '{"n":9007199254740992}', after: '{"n":9007199254740993}' },
+    ]);
+    const deep = (end: number) => bytes('['.repeat(5000) + end + ']'.repeat(5000));
+    const [found] = differenceOf(item(deep(1), { payload: deep(2) }));
+    expect(found).toMatchObject({ before: 'too deep to compare' });
+  });
+
   test('has headers and destination', () => {
     const edit = {
       headers: { a: '1', b: '3' },

@@ -32,6 +32,9 @@ interface Window {
 }
 
 const MAX_GROUPS = 10_000;
+/** While so many calls have not ended, what comes is kept together as in a window. */
+const MAX_RUNNING = 100;
+const CROWDED_MS = 1000;
 
 /**
  * Tells somebody that something entered the inbox: the first of a group at once, what follows together at the end of each
@@ -81,20 +84,23 @@ export class EntryHook {
 
   /** Tells of it, and of no other of its group for a while. */
   #begin(entry: InboxEntry): void {
-    if (this.#debounceMs > 0 && !this.#isStopped) {
+    const isCrowded = this.#running >= MAX_RUNNING;
+    const windowMs = isCrowded ? Math.max(this.#debounceMs, CROWDED_MS) : this.#debounceMs;
+    if (windowMs > 0 && !this.#isStopped) {
       // Those that were told of longest ago go first; told too often is better than too late or never.
       if (this.#windows.size >= MAX_GROUPS) this.#forget(this.#windows.keys().next().value!);
-      const endAt = this.#host.clock.monotonic() + this.#debounceMs;
-      this.#windows.set(entry.fingerprint, { endAt });
+      const endAt = this.#host.clock.monotonic() + windowMs;
+      this.#windows.set(entry.fingerprint, isCrowded ? { endAt, untold: entry } : { endAt });
       this.#arm();
+      if (isCrowded) return;
     }
-    void this.#tell(entry);
+    this.#tell(entry);
   }
 
   #forget(fingerprint: string): void {
     const { untold } = this.#windows.get(fingerprint)!;
     this.#windows.delete(fingerprint);
-    if (untold) void this.#tell(untold);
+    if (untold) this.#tell(untold);
   }
 
   #arm(): void {
@@ -121,16 +127,25 @@ export class EntryHook {
     this.#arm();
   }
 
-  async #tell(entry: InboxEntry): Promise<void> {
-    this.#running += 1;
-    try {
-      await this.#onEntry(entry);
-    } catch (error) {
+  #tell(entry: InboxEntry): void {
+    const failed = (error: unknown) => {
       const { fingerprint, lane } = entry;
       this.#host.log.error({ err: error, fingerprint, lane }, 'the inbox hook onEntry failed');
+    };
+    try {
+      const result = this.#onEntry(entry);
+      if (result instanceof Promise) this.#await(result.catch(failed));
+    } catch (error) {
+      failed(error);
     }
-    this.#running -= 1;
-    if (this.#running > 0) return;
-    for (const resolve of this.#quiet.splice(0)) resolve();
+  }
+
+  #await(work: Promise<unknown>): void {
+    this.#running += 1;
+    void work.finally(() => {
+      this.#running -= 1;
+      if (this.#running > 0) return;
+      for (const resolve of this.#quiet.splice(0)) resolve();
+    });
   }
 }

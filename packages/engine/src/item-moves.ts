@@ -19,7 +19,8 @@ export interface ItemChange {
 }
 
 /** A message comes to a place again where it was cancelled: in the next generation, so that late failures of the last one do not count. */
-export function revived(row: Task, { due: _, record: __, ...task }: NewTask, nowMs: number): Task {
+export function revived(row: Task, added: NewTask, nowMs: number): Task {
+  const { due: _due, record: _record, ...task } = added;
   const generation = Math.max(row.generation, task.generation) + 1;
   const times = { createdAtMs: row.createdAtMs, dueAtMs: nowMs, visibleAtMs: nowMs };
   return { ...task, ...times, id: row.id, generation, edited: generation };

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import {
   byOf,
+  checkedPlace,
+  checkedText,
   checkedChanges,
   checkedFilter,
-  checkedItemId,
+  checkedNumber,
   checkedNote,
   checkedReplay,
   checkedSelection,
@@ -42,8 +44,8 @@ describe('a filter', () => {
     [{ class: 'fatal' }, 'One of transient, business, technical, unknown is needed.'],
     [{ ids: [] }, 'A list of 1 to 10000 ids is needed.'],
     [{ ids: [1.5] }, 'A list of 1 to 10000 ids is needed.'],
-    [{ text: '' }, 'A text of 1 to 500 characters is needed.'],
-    [{ text: '\0' }, 'A text of 1 to 500 characters is needed.'],
+    [{ text: '' }, 'text has to be a text of 1 to 500 characters.'],
+    [{ text: '\0' }, 'text has to be a text of 1 to 500 characters.'],
     [{ fromMs: new Date() }, 'Milliseconds since the epoch are needed.'],
   ])('%j is refused with a word about it', (filter, message) => {
     expect(() => checkedFilter(filter)).toThrow(message);
@@ -75,6 +77,9 @@ describe('the options of a replay', () => {
     { canary: Array.from({ length: 21 }, () => 1) },
     { perSecond: 0 },
     { perSecond: NaN },
+    { perSecond: '10' } as object,
+    { canary: 5 } as object,
+    { canary: 'abc' } as object,
     { observeMs: -1 },
     { maxFailures: 0.5 },
     { by: '' },
@@ -96,10 +101,16 @@ describe('an edit', () => {
     );
     const bad = { a: 1 } as unknown as Record<string, string>;
     expect(code(() => checkedChanges({ headers: bad }, 100, undefined))).toBe('INVALID_FILTER');
+    const map = new Map([['a', '1']]) as unknown as Record<string, string>;
+    expect(code(() => checkedChanges({ headers: map }, 100, undefined))).toBe('INVALID_FILTER');
     const long = { a: 'x'.repeat(40_000) };
     expect(code(() => checkedChanges({ headers: long }, 100, undefined))).toBe('INVALID_FILTER');
     expect(code(() => checkedChanges({ to: 'ftp://x' }, 100, undefined))).toBe('NO_DESTINATION');
   });
+});
+
+test('a pace that is no number is refused', () => {
+  expect(code(() => checkedReplay({ perSecond: 10n } as object))).toBe('INVALID_FILTER');
 });
 
 test('notes, names and ids are checked too', () => {
@@ -108,6 +119,9 @@ test('notes, names and ids are checked too', () => {
   expect(code(() => checkedNote({ text: 'x' } as object))).toBe('INVALID_FILTER');
   expect(byOf(undefined)).toEqual({});
   expect(code(() => byOf('x'.repeat(501)))).toBe('INVALID_FILTER');
-  expect(code(() => checkedItemId(0))).toBe('INVALID_FILTER');
-  expect(code(() => checkedItemId('1'))).toBe('INVALID_FILTER');
+  expect(code(() => checkedNumber(0))).toBe('INVALID_FILTER');
+  expect(code(() => checkedNumber('1'))).toBe('INVALID_FILTER');
+  expect(code(() => checkedPlace(NaN, 'before'))).toBe('INVALID_FILTER');
+  expect(code(() => checkedText('\0', 'fingerprint'))).toBe('INVALID_FILTER');
+  expect(code(() => checkedFilter(null as never))).toBe('INVALID_FILTER');
 });

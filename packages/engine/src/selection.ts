@@ -67,8 +67,8 @@ export function checkedSelection(selection: unknown): ItemFilter {
 
 /** The same filter without what is undefined. */
 export function checkedFilter(filter: object): ItemFilter {
-  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
   checkNames(filter, filterNames, 'A filter');
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
   for (const [name, value] of given) {
     if (!isGood(name, value)) throw refused('INVALID_FILTER', name, wanted(name));
   }
@@ -108,7 +108,7 @@ function wanted(name: string): string {
     case 'toMs':
       return 'Milliseconds since the epoch are needed.';
     default:
-      return `A text of 1 to ${MAX_TEXT} characters is needed.`;
+      return `${name} has to be a text of 1 to ${MAX_TEXT} characters.`;
   }
 }
 
@@ -121,13 +121,17 @@ export function checkedReplay(options: ReplayOptions): {
   maxFailures?: number;
   to?: Destination;
 } {
-  const { by, perSecond, canary = false, observeMs = 30_000, maxFailures, to } = options;
   checkNames(options, 'by perSecond canary observeMs maxFailures to'.split(' '), 'A replay');
+  const { by, perSecond, canary = false, observeMs = 30_000, maxFailures, to } = options;
   const steps = canary === true ? [1, 10, 100] : canary || [];
-  if (steps.length > MAX_STEPS || !steps.every((size) => isCount(size, 1, 1_000_000))) {
+  if (
+    !Array.isArray(steps) ||
+    steps.length > MAX_STEPS ||
+    !steps.every((size) => isCount(size, 1, 1_000_000))
+  ) {
     throw refused('INVALID_FILTER', 'canary', `Up to ${MAX_STEPS} steps of 1 or more are needed.`);
   }
-  if (perSecond !== undefined && !(perSecond > 0 && perSecond <= 1_000_000)) {
+  if (perSecond !== undefined && !isNumber(perSecond, 0, 1_000_000)) {
     throw refused('INVALID_FILTER', 'perSecond', 'A number above 0, up to 1 000 000, is needed.');
   }
   if (!isCount(observeMs, 0, 86_400_000)) {
@@ -174,6 +178,7 @@ export function checkedNote(notes: { note?: string; owner?: string }): {
   note?: string;
   owner?: string;
 } {
+  checkNames(notes, ['note', 'owner'], 'A note');
   for (const [name, value] of Object.entries(notes)) {
     const isFine = value === undefined || value === '' || isText(value, MAX_NOTE);
     if ((name === 'note' || name === 'owner') && isFine) continue;
@@ -188,6 +193,9 @@ export function checkedNote(notes: { note?: string; owner?: string }): {
 
 /** A slip in a name must not be ignored in silence. */
 export function checkNames(given: object, known: readonly string[], what: string): void {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw refused('INVALID_FILTER', '', `${what} is an object: ${known.join(', ')}.`);
+  }
   for (const name of Object.keys(given)) {
     if (known.includes(name)) continue;
     const near = nearest(name, known);
@@ -209,9 +217,25 @@ export function byOf(by: string | undefined): { by?: string } {
   return { by };
 }
 
-export function checkedItemId(id: unknown): number {
+/** The number of an item, a job or a task. */
+export function checkedNumber(id: unknown, path = 'id'): number {
   if (isCount(id, 1, Number.MAX_SAFE_INTEGER)) return id;
-  throw refused('INVALID_FILTER', 'id', 'The id of an item is a whole number from 1 on.');
+  throw refused('INVALID_FILTER', path, `${path} has to be a whole number from 1 on.`);
+}
+
+/** Where a page begins; 0 is allowed where everything comes after it. */
+export function checkedPlace(place: unknown, path: string): number {
+  if (isCount(place, 0, Number.MAX_SAFE_INTEGER)) return place;
+  throw refused(
+    'INVALID_FILTER',
+    path,
+    `${path} has to be a whole number, as the last page gave it.`,
+  );
+}
+
+export function checkedText(text: unknown, path: string): string {
+  if (isText(text, MAX_TEXT)) return text;
+  throw refused('INVALID_FILTER', path, wanted(path));
 }
 
 function isIds(value: unknown): boolean {
@@ -221,6 +245,10 @@ function isIds(value: unknown): boolean {
     value.length <= MAX_IDS &&
     value.every((id) => isCount(id, 1, Number.MAX_SAFE_INTEGER))
   );
+}
+
+function isNumber(value: unknown, above: number, most: number): value is number {
+  return typeof value === 'number' && value > above && value <= most;
 }
 
 function isCount(value: unknown, least: number, most: number): value is number {
@@ -242,6 +270,7 @@ function isHeaders(headers: unknown): boolean {
     typeof headers === 'object' &&
     headers !== null &&
     !Array.isArray(headers) &&
+    [Object.prototype, null].includes(Object.getPrototypeOf(headers) as object | null) &&
     Object.values(headers).every(
       (value) => typeof value === 'string' && isText(`.${value}`, MAX_HEADER_BYTES),
     ) &&

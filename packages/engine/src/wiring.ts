@@ -115,6 +115,10 @@ export function wire(
     maxPayloadBytes,
     nowMs,
     wakeRunner: () => runner.wake(),
+    sentTo: (lane) => {
+      if (directory.serves(lane)) return;
+      host.log.warn({ lane }, 'redirected to where nobody delivers in this process: is it a slip?');
+    },
     acted: (action, facts) => observer.acted(action, facts),
   });
   const pruneAudit = (limit: number) => trail.prune(limit);
