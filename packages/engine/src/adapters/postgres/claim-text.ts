@@ -31,16 +31,9 @@ export function claimText(
   // which the statement does not see: it is left out, and due at the next look.
   return `WITH pick AS MATERIALIZED (${pick})${fit}
     UPDATE ${names.queue} AS q SET visible_at = ${until}, lease = ${token}, claims = claims + 1, arrived = false
-    FROM (${few(source, 'id')}) AS t WHERE q.ctid = t.place AND ${condition} AND ${isForgettable}
+    FROM (${few(source, 'id')}) AS t WHERE q.ctid = t.place AND ${condition}
     RETURNING ${claimedColumns.join(', ')}, (SELECT (${msOf(NOW)})::text) AS now`;
 }
-
-/**
- * A claim does not wait for the disk; the setting is for this statement alone. A server that crashes just then may forget
- * the lease and its count: the task is due again, and what still runs under the forgotten token settles as lost. Nothing
- * settled is forgotten: a settle waits for all that was written before it.
- */
-const isForgettable = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`;
 
 /** The time first; then for each lane (`lost`: for all of them together) when its first is visible, after that claim. */
 export function peekText(names: Names, { from, lease }: ClaimRequest, params: Params): string {
