@@ -201,18 +201,18 @@ export class Desk implements EngineInbox {
     return store.members(result === undefined ? query : { ...query, result });
   }
 
-  pauseJob(id: number, { by }: By = {}): Promise<JobReport> {
-    return this.#changeJob(id, 'pause', by, (job) =>
+  pauseJob(id: number, options: By = {}): Promise<JobReport> {
+    return this.#changeJob(id, 'pause', options, (job) =>
       job.state === 'running' ? pausedJob(job) : job,
     );
   }
 
-  resumeJob(id: number, { by }: By = {}): Promise<JobReport> {
-    return this.#changeJob(id, 'resume', by, (job, tally) => resumedJob(job, tally));
+  resumeJob(id: number, options: By = {}): Promise<JobReport> {
+    return this.#changeJob(id, 'resume', options, (job, tally) => resumedJob(job, tally));
   }
 
-  cancelJob(id: number, { by }: By = {}): Promise<JobReport> {
-    return this.#changeJob(id, 'cancel', by, (job) => cancelledJob(job, this.#parts.nowMs()));
+  cancelJob(id: number, options: By = {}): Promise<JobReport> {
+    return this.#changeJob(id, 'cancel', options, (job) => cancelledJob(job, this.#parts.nowMs()));
   }
 
   async #begin(
@@ -281,10 +281,10 @@ export class Desk implements EngineInbox {
   async #changeJob(
     id: number,
     action: string,
-    by: string | undefined,
+    options: By,
     change: (job: Job, tally: JobTally) => Job,
   ): Promise<JobReport> {
-    const facts = { job: id, ...byOf(by) };
+    const facts = { job: id, ...checkedBy(options) };
     const store = await this.#parts.store();
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const { job, version } = await this.#read(id);

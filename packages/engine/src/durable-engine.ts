@@ -376,6 +376,8 @@ export class DurableEngine {
     if (!key) return 'unknown';
     const [result] = await this.#store.change([key], move);
     this.#observer.acted(action, { messageId: id, details: { result } });
+    // A bulk job may have waited for this.
+    this.#runner.settled();
     return result!;
   }
 

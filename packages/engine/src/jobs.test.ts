@@ -174,7 +174,7 @@ describe('a canary', () => {
   it('watches for a while what a broker took', () => {
     const sent = job({ canary, stepSent: 1, done: 1 });
     const taken = tally({ taken: 1, takenAtMs: NOW });
-    expect(nextMove(sent, taken, NOW + 29_999)).toEqual({ do: 'wait', ms: 1, isLook: true });
+    expect(nextMove(sent, taken, NOW + 29_999)).toEqual({ do: 'wait', ms: 1 });
     expect(nextMove(sent, taken, NOW + 30_000)).toMatchObject({ do: 'write', job: { step: 1 } });
   });
 

@@ -80,6 +80,8 @@ const STILL_MS = 5000;
 const CLOCKS_APART_MS = 1000;
 /** How often a runner looks whether something has changed. */
 const LOOK_MS = 100;
+/** The same, while a broker is watched. */
+const OBSERVE_LOOK_MS = 1000;
 
 export function nextMove(job: Job, tally: JobTally, nowMs: number): JobMove {
   if (job.state !== 'running') return { do: 'leave' };
@@ -147,7 +149,7 @@ function afterStep(job: Job, tally: JobTally, nowMs: number): JobMove {
   if (isCanary && tally.taken > 0) {
     // A broker only takes over. If it failed there, it comes back.
     const waitMs = (tally.takenAtMs ?? nowMs) + job.observeMs - nowMs;
-    if (waitMs > 0) return { do: 'wait', ms: Math.min(waitMs, LOOK_MS), isLook: true };
+    if (waitMs > 0) return { do: 'wait', ms: Math.min(waitMs, OBSERVE_LOOK_MS) };
   }
   if (isStep && tally.back - job.stepBack >= job.stepSent) {
     return { do: 'write', job: stopped(job, whyOf(job, tally), nowMs) };

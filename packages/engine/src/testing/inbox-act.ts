@@ -236,8 +236,11 @@ export const restoreCases: StoreCases = {
 
   'makes the task anew where it was deleted': async ({ store, pass }) => {
     const { task, item: before } = await pruned(store, pass);
+    const attempts = await store.attempts(task.id);
     equal(await actOne(store, before, { type: 'restore' }), 'done');
     const after = await itemBy(store, before.id);
+    deepEqual(await store.attempts(after.taskId!), attempts);
+    deepEqual(await store.attempts(task.id), []);
     ok(after.taskId !== undefined && after.taskId !== task.id);
     sameItem(after, { ...before, taskId: after.taskId });
     const anew = await row(store, after.taskId);
@@ -247,6 +250,13 @@ export const restoreCases: StoreCases = {
     equal(await actOne(store, before, { type: 'replay' }), 'done');
     const [again] = (await claimDue(store, 'a')).tasks;
     deepEqual([again?.id, again?.generation, again?.attempt], [after.taskId, 3, 0]);
+  },
+
+  'is erased with its executions where its task was deleted': async ({ store, pass }) => {
+    const { task } = await pruned(store, pass);
+    equal((await store.attempts(task.id)).length, 1);
+    equal(await store.erase(task.messageId), 'erased');
+    deepEqual(await store.attempts(task.id), []);
   },
 
   'leaves closed one whose message is there anew': async ({ store, pass }) => {

@@ -133,6 +133,7 @@ export class Actions {
     const other =
       added && (known ? tasks.write(revived(known, added, nowMs)) : tasks.addNew(added, nowMs));
     if (item) inbox.write(isMoved && other ? { ...item, taskId: other.id } : item);
+    if (isMoved && other) inbox.moveAttempts(before!.taskId!, other.id);
     touched.push(row, after, known, other);
     return change.result;
   }

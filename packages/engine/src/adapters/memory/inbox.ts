@@ -131,6 +131,7 @@ export class MemoryInbox {
     const items = [...this.#items.values()].filter((item) => item.messageId === messageId);
     for (const item of items) {
       this.#close(item);
+      if (item.taskId !== undefined) this.#attempts.delete(item.taskId);
       const { context: _, edit: _edit, orderingKey: _key, closedBy: _by, ...rest } = item;
       this.#set({
         ...rest,
@@ -188,6 +189,13 @@ export class MemoryInbox {
 
   forget(taskId: number): void {
     this.#attempts.delete(taskId);
+  }
+
+  /** The executions of a task belong to another row from now on. */
+  moveAttempts(from: number, to: number): void {
+    const list = this.#attempts.get(from);
+    this.#attempts.delete(from);
+    if (list) this.#attempts.set(to, list);
   }
 
   /** Its task is deleted: its items keep what was in it, and its executions stay with them. */

@@ -198,6 +198,8 @@ export class Actor {
     if (item) {
       const moved = isMoved && addedId !== undefined ? { ...item, taskId: addedId } : item;
       await this.#writeItem(session, moved);
+      if (moved.taskId !== before.taskId)
+        await this.#moveAttempts(session, before.taskId!, addedId!);
     }
     if (task && known) {
       await updateTasks(session, this.#names, [{ before: known, after: task }]);
@@ -222,6 +224,14 @@ export class Actor {
     await updateTasks(session, this.#names, [{ before, after }]);
     wake.see(after, nowMs);
     return true;
+  }
+
+  /** The executions of a task belong to another row from now on. */
+  async #moveAttempts(session: Session, from: number, to: number): Promise<void> {
+    await session.query(
+      `UPDATE ${this.#names.attempts} SET task_id = $2::bigint WHERE task_id = $1::bigint`,
+      [from, to],
+    );
   }
 
   async #hasOpenRaw(session: Session, messageId: string): Promise<boolean> {

@@ -35,6 +35,13 @@ export async function erase(
     if (tasks.some(({ status }) => status === 'pending')) return { result: 'busy', wake };
     await eraseTasks(session, names, tasks);
     await session.query(`DELETE FROM ${names.outbox} WHERE message_id = $1::uuid`, [messageId]);
+    // Its rows may be deleted already: their numbers stand with the items.
+    await session.query(
+      `DELETE FROM ${names.attempts} WHERE task_id = ANY (ARRAY(
+         SELECT task_id FROM ${names.inbox} WHERE message_id = $1::uuid AND task_id IS NOT NULL
+       ))`,
+      [messageId],
+    );
     const items = await eraseItems(session, names, messageId, by);
     await stripSamples(session, names, [...new Set(items)]);
     await held.advance(wake);

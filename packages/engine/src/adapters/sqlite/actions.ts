@@ -143,6 +143,7 @@ export class Actions {
       changer.update(task, after);
     }
     if (item) inbox.write(isMoved && addedId !== undefined ? { ...item, taskId: addedId } : item);
+    if (isMoved && addedId !== undefined) inbox.moveAttempts(before!.taskId!, addedId);
     return change.result;
   }
 

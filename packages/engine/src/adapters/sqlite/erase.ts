@@ -28,7 +28,7 @@ export class Eraser {
     this.#tables = tables;
     this.#items = prepareRows(
       db,
-      'SELECT id, fingerprint, failure FROM redrive_inbox WHERE message_id = ?',
+      'SELECT id, fingerprint, failure, task_id FROM redrive_inbox WHERE message_id = ?',
     );
     this.#eraseItem = db.prepare(
       `UPDATE redrive_inbox SET state = 'erased', closed_at = coalesce(closed_at, ?2), closed_by = ?3, failure = ?4,
@@ -49,7 +49,9 @@ export class Eraser {
     const rows = tasks.ofMessage(bytes);
     if (rows.some(({ status }) => status === 'pending')) return 'busy';
     const items = this.#items.all(bytes) as unknown as Row[];
-    for (const [id, fingerprint, json] of items as [number, string, string][]) {
+    for (const [id, fingerprint, json, taskId] of items as [number, string, string, number?][]) {
+      // Its row may be deleted already.
+      if (taskId) inbox.forget(taskId);
       const failure = erased((JSON.parse(json) as Failure).class);
       this.#eraseItem.run(id, nowMs, by ?? null, JSON.stringify(failure));
       groups.silence(fingerprint);

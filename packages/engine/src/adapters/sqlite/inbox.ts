@@ -23,6 +23,7 @@ export class InboxTable {
   readonly #attempts: StatementSync;
   readonly #forget: StatementSync;
   readonly #keep: StatementSync;
+  readonly #move: StatementSync;
 
   constructor(db: DatabaseSync) {
     const insert = `INSERT INTO redrive_inbox (task_id, message_id, kind, address, lane, reason, fingerprint,
@@ -67,6 +68,7 @@ export class InboxTable {
       `UPDATE redrive_inbox SET (context, payload) = (SELECT context, original_payload FROM retry_queue WHERE id = ?1)
        WHERE message_id = (SELECT message_id FROM retry_queue WHERE id = ?1) AND task_id = ?1 AND payload IS NULL`,
     );
+    this.#move = db.prepare('UPDATE redrive_attempts SET task_id = ?2 WHERE task_id = ?1');
     this.#forget = db.prepare('DELETE FROM redrive_attempts WHERE task_id = ?');
   }
 
@@ -144,6 +146,11 @@ export class InboxTable {
   /** The executions of a task that goes, or that nobody may read any more. */
   forget(taskId: number): void {
     this.#forget.run(taskId);
+  }
+
+  /** The executions of a task belong to another row from now on. */
+  moveAttempts(from: number, to: number): void {
+    this.#move.run(from, to);
   }
 
   /** Its items keep what is in it now: it is deleted, or gets something else. */
