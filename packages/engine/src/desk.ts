@@ -18,7 +18,7 @@ import {
 import type { By, EngineInbox, JobReport } from './engine-inbox.ts';
 import { EngineError } from './errors.ts';
 import { replayedId } from './item-moves.ts';
-import { cancelledJob, isOver, type Job, left, pausedJob, resumedJob } from './jobs.ts';
+import { cancelledJob, isOver, type Job, left, newJob, pausedJob, resumedJob } from './jobs.ts';
 import type {
   ActResult,
   Group,
@@ -238,29 +238,15 @@ export class Desk implements EngineInbox {
       );
     }
     const nowMs = Math.floor(this.#parts.nowMs());
-    const job: Job = {
+    const job = newJob({
       ...options,
       id: await this.#nextId(store),
       action,
       filter,
-      state: 'running',
       createdAtMs: nowMs,
       before: newest.id + 1,
-      total: 0,
-      cursor: 0,
-      done: 0,
-      skipped: 0,
-      failed: 0,
-      step: 0,
-      stepSent: 0,
-      stepBack: 0,
-      earlier: 0,
-      nextAtMs: 0,
-      cancelled: 0,
-      parked: 0,
-      forgiven: 0,
-    };
-    await store.writeState(jobKey(job.id), job, 0);
+    });
+    if (!(await store.writeState(jobKey(job.id), job, 0))) throw busy();
     const { by, ...details } = options;
     this.#parts.acted(`${action}All`, { job: job.id, by, details: { filter, ...details } });
     this.#parts.wakeRunner();

@@ -4,7 +4,7 @@ import { MemoryStore } from './adapters/memory/store.ts';
 import { hostOf } from './host.ts';
 import { itemOf } from './item.ts';
 import { JobRunner } from './job-runner.ts';
-import type { Job } from './jobs.ts';
+import { type Job, newJob } from './jobs.ts';
 import { jobKey } from './ports/inbox.ts';
 import { newTask } from './testing/fixtures.ts';
 
@@ -43,30 +43,16 @@ async function stage(items: number) {
 }
 
 function jobOf(items: number, more: Partial<Job>): Job {
-  return {
+  return newJob({
     id: 1,
     action: 'resolve',
     filter: {},
     canary: [],
     observeMs: 0,
-    state: 'running',
     createdAtMs: 0,
     before: items + 1,
-    total: 0,
-    cursor: 0,
-    done: 0,
-    skipped: 0,
-    failed: 0,
-    step: 0,
-    stepSent: 0,
-    stepBack: 0,
-    earlier: 0,
-    nextAtMs: 0,
-    cancelled: 0,
-    parked: 0,
-    forgiven: 0,
     ...more,
-  };
+  });
 }
 
 describe('the runner of bulk jobs', () => {

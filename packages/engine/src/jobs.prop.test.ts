@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { afterAct, afterFreeze, type Job, left, nextMove, resumedJob } from './jobs.ts';
+import { afterAct, afterFreeze, type Job, left, newJob, nextMove, resumedJob } from './jobs.ts';
 import type { ActResult, JobTally } from './ports/inbox.ts';
 
 /** What becomes of one that was sent, and how long it takes. `taken`: a broker has it, and it may come back later. */
@@ -56,7 +56,7 @@ class World {
 
   constructor({ fates, canary, perSecond, maxFailures, observeMs }: Given) {
     this.#fates = fates;
-    this.job = {
+    this.job = newJob({
       id: 1,
       action: 'replay',
       filter: {},
@@ -64,23 +64,9 @@ class World {
       ...(maxFailures === undefined ? {} : { maxFailures }),
       canary,
       observeMs,
-      state: 'running',
       createdAtMs: this.nowMs,
       before: 1000,
-      total: 0,
-      cursor: 0,
-      done: 0,
-      skipped: 0,
-      failed: 0,
-      step: 0,
-      stepSent: 0,
-      stepBack: 0,
-      earlier: 0,
-      nextAtMs: 0,
-      cancelled: 0,
-      parked: 0,
-      forgiven: 0,
-    };
+    });
   }
 
   get tally(): JobTally {

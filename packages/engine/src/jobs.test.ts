@@ -6,6 +6,7 @@ import {
   isOver,
   type Job,
   left,
+  newJob,
   nextMove,
   pausedJob,
   resumedJob,
@@ -16,29 +17,16 @@ import type { JobTally } from './ports/inbox.ts';
 const NOW = 100_000;
 
 function job(changes: Partial<Job> = {}): Job {
-  return {
+  return newJob({
     id: 1,
     action: 'replay',
     filter: {},
     canary: [],
     observeMs: 30_000,
-    state: 'running',
     createdAtMs: 0,
     total: 2000,
-    cursor: 0,
-    done: 0,
-    skipped: 0,
-    failed: 0,
-    step: 0,
-    stepSent: 0,
-    stepBack: 0,
-    earlier: 0,
-    nextAtMs: 0,
-    cancelled: 0,
-    parked: 0,
-    forgiven: 0,
     ...changes,
-  };
+  });
 }
 
 function tally(changes: Partial<JobTally> = {}): JobTally {

@@ -83,6 +83,29 @@ const LOOK_MS = 100;
 /** The same, while a broker is watched. */
 const OBSERVE_LOOK_MS = 1000;
 
+type Asked = 'id' | 'action' | 'filter' | 'canary' | 'observeMs' | 'createdAtMs';
+
+/** A job as it begins: nothing is frozen, nothing is sent. */
+export function newJob(given: Pick<Job, Asked> & Partial<Job>): Job {
+  return {
+    state: 'running',
+    total: 0,
+    cursor: 0,
+    done: 0,
+    skipped: 0,
+    failed: 0,
+    step: 0,
+    stepSent: 0,
+    stepBack: 0,
+    earlier: 0,
+    nextAtMs: 0,
+    cancelled: 0,
+    parked: 0,
+    forgiven: 0,
+    ...given,
+  };
+}
+
 export function nextMove(job: Job, tally: JobTally, nowMs: number): JobMove {
   if (job.state !== 'running') return { do: 'leave' };
   if (job.before !== undefined) return { do: 'freeze' };
