@@ -1,91 +1,142 @@
-import { classify } from 'redrive';
-import { Coalescer } from './coalescer.ts';
+import { hash } from 'node:crypto';
 import type { Host } from './host.ts';
 import type { Broker, Publication, Published } from './ports/broker.ts';
-import type { Delivery, Outcome } from './ports/delivery.ts';
+import type { Delivery, Outcome, Run } from './ports/delivery.ts';
+import { publish } from './publish.ts';
 import type { Task } from './task.ts';
 
-const MAX_BATCH = 500;
-const MAX_BATCH_BYTES = 8 * 1024 * 1024;
-const MAX_UNDERWAY = 4;
-const PUBLISH_SHARE = 0.8;
+/** A confirm may take so much of the time of its delivery: an answer, even that there is none, is better than its end. */
+const CONFIRM_SHARE = 0.8;
 
-/** Hands tasks over to a broker, in batches, each confirmed by itself. */
+interface Waiting {
+  publication: Publication;
+  timeoutMs: number;
+  answer: (published: Promise<Published>) => void;
+}
+
+/** Hands tasks over to a broker: those of one turn together, each answered by itself. */
 export class BrokerDelivery implements Delivery {
   readonly kind: string;
   readonly handsOver = true;
-  readonly #nowMs: () => number;
-  readonly #together: Coalescer<Publication, Published>;
-  readonly #alone: Coalescer<Publication, Published>;
+  readonly #broker: Broker;
+  readonly #host: Host;
+  #waiting: Waiting[] = [];
 
-  constructor(broker: Broker, host: Host, timeoutMs: number) {
+  constructor(broker: Broker, host: Host) {
     this.kind = broker.kind;
-    this.#nowMs = () => host.clock.now();
-    // Before the time limit of the delivery is over: an answer, even that there is none, is better.
-    const publishMs = Math.ceil(timeoutMs * PUBLISH_SHARE);
-    const publish = (batch: readonly Publication[]) => broker.publish(batch, publishMs);
-    const limits = {
-      maxItems: MAX_BATCH,
-      maxBytes: MAX_BATCH_BYTES,
-      bytesOf: ({ payload }: Publication) => payload.length,
-      maxUnderway: MAX_UNDERWAY,
-      defer: host.defer,
-    };
-    this.#together = new Coalescer(publish, limits);
-    this.#alone = new Coalescer(publish, { ...limits, maxItems: 1 });
+    this.#broker = broker;
+    this.#host = host;
   }
 
-  async deliver(task: Task): Promise<Outcome> {
-    // One that nobody confirmed before may be what breaks its batch: it goes alone.
-    const batches = task.uncounted > 0 ? this.#alone : this.#together;
-    let published: Published;
-    try {
-      published = await batches.add(publicationOf(task));
-    } catch (error) {
-      published = { outcome: 'unknown', failure: classify(error, { nowMs: this.#nowMs() }) };
-    }
-    switch (published.outcome) {
-      case 'confirmed':
-        return { type: 'taken' };
-      case 'unroutable': {
-        const message = `Nobody listens at ${task.destination.address}.`;
-        return { type: 'unroutable', failure: { class: 'technical', code: 'UNROUTABLE', message } };
-      }
-      case 'refused':
-      case 'unknown':
-        return { type: 'refused', failure: published.failure };
+  async deliver(task: Task, run: Run): Promise<Outcome> {
+    const publication = publicationOf(task);
+    if (!publication) return oversized;
+    const timeoutMs = Math.ceil(run.remainingMs * CONFIRM_SHARE);
+    // One that nobody confirmed before may be what broke something: it goes alone.
+    const published =
+      task.uncounted > 0
+        ? publish(this.#broker, [publication], { timeoutMs, alone: true })[0]!
+        : this.#together(publication, timeoutMs);
+    return outcomeOf(await published, task);
+  }
+
+  #together(publication: Publication, timeoutMs: number): Promise<Published> {
+    return new Promise((answer) => {
+      this.#waiting.push({ publication, timeoutMs, answer });
+      if (this.#waiting.length === 1) this.#host.defer(() => this.#flush());
+    });
+  }
+
+  #flush(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    // Nearly always one: the time limit is that of the lane.
+    for (const [timeoutMs, some] of Map.groupBy(waiting, (one) => one.timeoutMs)) {
+      const publications = some.map(({ publication }) => publication);
+      const answers = publish(this.#broker, publications, { timeoutMs });
+      for (const [i, { answer }] of some.entries()) answer(answers[i]!);
     }
   }
 }
 
-const MAX_ERROR_BYTES = 1024;
+function outcomeOf(published: Published, { destination }: Task): Outcome {
+  switch (published.outcome) {
+    case 'confirmed':
+      return { type: 'taken' };
+    case 'unroutable': {
+      const message = `Nobody listens at ${destination.address}.`;
+      return { type: 'unroutable', failure: { class: 'technical', code: 'UNROUTABLE', message } };
+    }
+    case 'unknown':
+      return { type: 'refused', failure: published.failure };
+    case 'impossible':
+    case 'refused':
+    case 'lost':
+    case 'away':
+      return { type: published.outcome, failure: published.failure };
+  }
+}
 
-/** The message as it goes out again, with what a consumer needs to tell a retry and a duplicate. */
-function publicationOf(task: Task): Publication {
+/** Tells a message from another one that only carries its headers: consumers pass them on. */
+export function bodyMark(payload: Uint8Array): string {
+  return hash('sha1', payload, 'base64url').slice(0, 16);
+}
+
+const MAX_ERROR_BYTES = 1024;
+const MAX_HEADER_BYTES = 32 * 1024;
+/** Of a header beside its name and its text. */
+const HEADER_BYTES = 6;
+
+const oversized: Outcome = Object.freeze({
+  type: 'oversized',
+  failure: Object.freeze({
+    class: 'technical',
+    code: 'HEADERS_TOO_LARGE',
+    message: `The headers are over ${MAX_HEADER_BYTES} bytes. Edit them, and replay.`,
+  }),
+});
+
+/** The message as it goes out again, with what a consumer needs to tell a retry and a duplicate; undefined: too many headers. */
+function publicationOf(task: Task): Publication | undefined {
   const { context, failure } = task;
+  const headers: Record<string, string | number> = {
+    ...context?.headers,
+    ...(context?.traceparent ? { traceparent: context.traceparent } : {}),
+    'x-retry-count': task.attempt,
+    'x-retry-scheduler': 'true',
+    'x-message-id': task.messageId,
+    'x-redrive-generation': task.generation,
+    'x-redrive-body': bodyMark(task.payload),
+  };
+  const carried = context?.extra ? JSON.stringify(context.extra).length : 0;
+  const left = MAX_HEADER_BYTES - bytesOf(headers) - carried;
+  if (left < 0) return undefined;
   const error = failure?.message ?? failure?.code;
+  // Ours give way before theirs.
+  const most = Math.min(MAX_ERROR_BYTES, left - 'x-original-error'.length - HEADER_BYTES);
+  if (error && most > 0) headers['x-original-error'] = cut(error, most);
   return {
     address: task.destination.address,
     payload: task.payload,
     ...(context?.contentType ? { contentType: context.contentType } : {}),
     ...(context?.extra ? { extra: context.extra } : {}),
-    headers: {
-      ...context?.headers,
-      ...(context?.traceparent ? { traceparent: context.traceparent } : {}),
-      'x-retry-count': task.attempt,
-      ...(error ? { 'x-original-error': cut(error) } : {}),
-      'x-retry-scheduler': 'true',
-      'x-message-id': task.messageId,
-      'x-redrive-generation': task.generation,
-    },
+    headers,
   };
 }
 
-function cut(text: string): string {
+function bytesOf(headers: Readonly<Record<string, string | number>>): number {
+  let bytes = 0;
+  for (const [name, value] of Object.entries(headers)) {
+    bytes += HEADER_BYTES + Buffer.byteLength(name) + Buffer.byteLength(String(value));
+  }
+  return bytes;
+}
+
+function cut(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
-  if (bytes.length <= MAX_ERROR_BYTES) return text;
+  if (bytes.length <= maxBytes) return text;
   return bytes
-    .subarray(0, MAX_ERROR_BYTES)
+    .subarray(0, maxBytes)
     .toString()
     .replace(/\uFFFD+$/, '');
 }

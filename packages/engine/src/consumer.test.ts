@@ -8,7 +8,7 @@ import { createEngine } from './engine.ts';
 import type { EngineOptions } from './engine-options.ts';
 import type { Log } from './host.ts';
 import type { ConsumeLimits, Received } from './ports/broker.ts';
-import { newTask, outboxMessage } from './testing/fixtures.ts';
+import { outboxMessage } from './testing/fixtures.ts';
 import { createTestBroker } from './testing/index.ts';
 
 const nothing = () => undefined;
@@ -30,15 +30,18 @@ function read({ payload, headers }: Received): Reading {
   }
   const { n, count = 0 } = JSON.parse(text) as { n: number; count?: number };
   const generation = headers['x-redrive-generation'];
-  const task = newTask({
-    messageId: idOf(n),
-    destination: { kind: 'queue', address: 'orders' },
-    attempt: count + 1,
-    payload,
-    failure: { class: 'transient', code: 'CONSUMER_FAILED' },
-  });
   const own = generation === undefined ? {} : { generation: Number(generation) };
-  return { type: 'arrival', arrival: { type: 'failure', task, policy, ...own } };
+  return {
+    type: 'failure',
+    report: {
+      messageId: idOf(n),
+      to: { kind: 'queue', address: 'orders' },
+      attempt: count + 1,
+      payload,
+      failure: { class: 'transient', code: 'CONSUMER_FAILED' },
+      ...own,
+    },
+  };
 }
 
 function stage(options: Partial<EngineOptions> = {}) {
@@ -56,6 +59,7 @@ function stage(options: Partial<EngineOptions> = {}) {
     random: seededRandom(1),
     defer: queueMicrotask,
     poll: '1d',
+    policy,
     ...options,
   });
   engine.consume({ broker, source: SOURCE, read });
@@ -345,3 +349,84 @@ it('limits what is taken in and not committed: 1000 messages and 64 MiB, or as t
 function away(): EngineError {
   return new EngineError('STORE_UNAVAILABLE', 'away');
 }
+
+describe('a message of more than 16 MiB', () => {
+  it('stays where it is and stops its source, which says so; the others are kept', async () => {
+    const { clock, engine, broker, put, task, left } = stage();
+    await engine.start();
+    put({ n: 1 });
+    await clock.advance(0);
+    broker.put(SOURCE, { payload: new Uint8Array(16 * 1024 * 1024 + 1) });
+    put({ n: 2 });
+    await clock.advance(0);
+    expect(await task(1)).toBeDefined();
+    expect(await task(2)).toBeUndefined();
+    expect(left()).toBe(2);
+    const [source] = engine.stats().sources;
+    expect(source).toMatchObject({ source: SOURCE, state: 'stopped' });
+    expect(source?.why).toContain('16777217 bytes');
+  });
+});
+
+describe('messages that come', () => {
+  it('before there is somebody to acknowledge them with wait for it', async () => {
+    const { clock, engine, broker, put, task, left } = stage();
+    const { consume } = broker;
+    broker.consume = async (...args) => {
+      const consumer = await consume.apply(broker, args);
+      await clock.advance(0);
+      return consumer;
+    };
+    put({ n: 1 });
+    await engine.start();
+    await clock.advance(0);
+    expect(await task(1)).toBeDefined();
+    expect(left()).toBe(0);
+  });
+
+  it('over a channel that is gone are forgotten, and do not pile up while the store is away', async () => {
+    const { clock, engine, broker, store, task } = stage();
+    let receive: (message: Received) => void = nothing;
+    const acked: Received[] = [];
+    broker.consume = async (_source, _limits, callback) => {
+      receive = callback;
+      const ack = async (messages: readonly Received[]) => void acked.push(...messages);
+      return { ack, requeue: async () => undefined, stop: async () => undefined };
+    };
+    const { insert } = store;
+    store.insert = () => Promise.reject(new EngineError('STORE_UNAVAILABLE', 'away'));
+    await engine.start();
+    const message = (): Received => ({
+      tag: 0,
+      payload: Buffer.from(JSON.stringify({ n: 1 })),
+      headers: {},
+      redelivered: false,
+    });
+    const waiting: Received[] = [];
+    // Some are taken on, the others wait.
+    for (let round = 0; round < 30; round++) {
+      for (const old of waiting) old.gone = true;
+      for (let n = 0; n < 500; n++) receive(waiting[waiting.push(message()) - 1]!);
+      await clock.advance(10);
+    }
+    store.insert = insert;
+    await clock.advance('1m');
+    expect(await task(1)).toMatchObject({ attempt: 1 });
+    expect(acked.length).toBeLessThan(2500);
+  });
+
+  it('and cannot be kept with what came with them are kept without it', async () => {
+    const { clock, engine, store, put, left, said } = stage();
+    const { append } = store;
+    store.append = (items) =>
+      items.some(({ outbox }) => outbox)
+        ? Promise.reject(new TypeError('no such column'))
+        : append.call(store, items);
+    await engine.start();
+    put('odd');
+    await clock.advance(0);
+    expect((await engine.inbox.items({ limit: 9 })).items).toHaveLength(1);
+    expect(said).toContain('an item is kept without what came with it');
+    expect(left()).toBe(0);
+  });
+});

@@ -2,19 +2,22 @@ import { classify, type Failure } from 'redrive';
 import type { Host } from './host.ts';
 import type { Intake } from './intake.ts';
 import { itemOf } from './item.ts';
+import type { SourceReport } from './engine.ts';
 import type { Accepted, Arrival } from './moves.ts';
 import { persist } from './patience.ts';
 import type { Broker, Consumer, Received } from './ports/broker.ts';
 import type { Inbox, RawItem } from './ports/inbox.ts';
 import type { NewOutboxMessage } from './ports/schedule.ts';
+import type { FailureReport, Reporter } from './report.ts';
 import { cleanFailure } from './text.ts';
+import { isStoreError } from './errors.ts';
 import { uuidOf } from './uuid.ts';
 
 type Unreadable = RawItem & { outbox?: NewOutboxMessage };
 
 /** What a message turned out to be. */
 export type Reading =
-  | { type: 'arrival'; arrival: Arrival }
+  | { type: 'failure'; report: FailureReport }
   | { type: 'unreadable'; item: Unreadable };
 
 export interface SourceOptions {
@@ -28,29 +31,41 @@ export interface SourceOptions {
 }
 
 const MAX_BATCH = 500;
+/** While one batch is committed, the next is read, and the one before acknowledged. */
+const MAX_UNDERWAY = 2;
+/** Past this a message goes nowhere, not even into the inbox: somebody has to look at its queue. */
+const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+
+/** As it is stored. */
+type Taken = { type: 'arrival'; arrival: Arrival } | { type: 'unreadable'; item: Unreadable };
 
 /** Takes in what failed elsewhere: read, stored, committed, and only then acknowledged. */
 export class SourceConsumer {
   readonly #options: SourceOptions;
+  readonly #reporter: Reporter;
   readonly #intake: Intake;
   readonly #inbox: Inbox;
   readonly #host: Host;
   readonly #inboxed: (items: readonly RawItem[]) => void;
   readonly #ending = new AbortController();
-  readonly #waiting: Received[] = [];
+  #waiting: Received[] = [];
   #consumer: Consumer | undefined;
-  #work: Promise<void> | undefined;
+  readonly #underway = new Set<Promise<void>>();
   #isScheduled = false;
+  /** Why it stopped by itself. */
+  #why: string | undefined;
 
   /** `inboxed` is told when something went straight to the inbox, and what of it could not be read. */
   constructor(
     options: SourceOptions,
+    reporter: Reporter,
     intake: Intake,
     inbox: Inbox,
     host: Host,
     inboxed: (items: readonly RawItem[]) => void,
   ) {
     this.#options = options;
+    this.#reporter = reporter;
     this.#intake = intake;
     this.#inbox = inbox;
     this.#host = host;
@@ -61,28 +76,59 @@ export class SourceConsumer {
     if (this.#consumer) return;
     const { broker, source, maxMessages = 1000, maxBytes = 64 * 1024 * 1024 } = this.#options;
     this.#consumer = await broker.consume(source, { maxMessages, maxBytes }, (message) => {
+      if (message.payload.length > MAX_MESSAGE_BYTES) return this.#halt(message.payload.length);
+      // Those of a channel that is gone come again: kept, they would pile up while the store is away.
+      if (this.#waiting.length >= maxMessages) {
+        this.#waiting = this.#waiting.filter(({ gone }) => !gone);
+      }
       this.#waiting.push(message);
       this.#schedule();
     });
+    // What came before there was somebody to acknowledge it with has waited.
+    if (this.#why !== undefined) await this.#consumer.stop();
+    else this.#schedule();
+  }
+
+  get report(): SourceReport {
+    const { source } = this.#options;
+    if (this.#why !== undefined) return { source, state: 'stopped', why: this.#why };
+    return { source, state: this.#consumer ? 'consuming' : 'waiting' };
   }
 
   /** Ends it: what is not committed goes back to the broker. */
   async stop(): Promise<void> {
     this.#ending.abort();
-    await this.#work;
+    await Promise.all(this.#underway);
     await this.#consumer?.stop();
   }
 
+  /** What is not committed, that message included, stays with the broker. */
+  #halt(bytes: number): void {
+    if (this.#why !== undefined) return;
+    const { source } = this.#options;
+    this.#why = `A message of ${bytes} bytes is at its head; ${MAX_MESSAGE_BYTES} are taken at most. Take it out of ${source}, and start again.`;
+    this.#host.log.error(
+      { source, bytes },
+      'a message is far too large: its queue is not read any more',
+    );
+    void this.stop().catch((error: unknown) =>
+      this.#host.log.warn({ err: error, source }, 'the consumer did not end by itself'),
+    );
+  }
+
   #schedule(): void {
-    if (this.#isScheduled || this.#work || this.#ending.signal.aborted) return;
+    if (this.#isScheduled || !this.#consumer || this.#underway.size >= MAX_UNDERWAY) return;
     this.#isScheduled = true;
     this.#host.defer(() => {
       this.#isScheduled = false;
-      if (this.#ending.signal.aborted) return;
-      this.#work = this.#take(this.#waiting.splice(0, MAX_BATCH)).finally(() => {
-        this.#work = undefined;
-        if (this.#waiting.length > 0) this.#schedule();
+      if (this.#ending.signal.aborted || this.#waiting.length === 0) return;
+      const batch = this.#waiting.splice(0, MAX_BATCH).filter(({ gone }) => !gone);
+      const work = this.#take(batch).finally(() => {
+        this.#underway.delete(work);
+        this.#schedule();
       });
+      this.#underway.add(work);
+      this.#schedule();
     });
   }
 
@@ -91,12 +137,10 @@ export class SourceConsumer {
     const readings = messages.map((message) => this.#read(message));
     const arrivals = readings.flatMap((one) => (one.type === 'arrival' ? [one.arrival] : []));
     const items = readings.flatMap((one) => (one.type === 'unreadable' ? [one.item] : []));
-    const { signal } = this.#ending;
-    const trying = { host: this.#host, what: `taking in from ${source}`, until: signal };
     try {
       let results: readonly Accepted[] = [];
       if (arrivals.length > 0) results = await this.#store(messages, readings, items);
-      if (items.length > 0) await persist(() => this.#inbox.append(items), trying);
+      if (items.length > 0) await this.#append(items);
       if (items.length > 0 || results.includes('failed')) this.#inboxed(items);
       await this.#consumer?.ack(messages);
     } catch (error) {
@@ -106,10 +150,32 @@ export class SourceConsumer {
     }
   }
 
+  /** One that no store takes must not be met for ever, nor keep the others from being acknowledged. */
+  async #append(items: readonly Unreadable[]): Promise<void> {
+    const { source } = this.#options;
+    try {
+      await persist(() => this.#inbox.append(items), {
+        host: this.#host,
+        what: `taking in from ${source}`,
+        until: this.#ending.signal,
+        isWorthIt: isStoreError,
+      });
+    } catch (error) {
+      if (isStoreError(error) || this.#ending.signal.aborted) throw error;
+      const [only, ...more] = items;
+      if (more.length > 0) for (const item of items) await this.#append([item]);
+      else if (!only || !hasMore(only)) throw error;
+      else {
+        this.#host.log.error({ err: error, source }, 'an item is kept without what came with it');
+        await this.#append([bare(only)]);
+      }
+    }
+  }
+
   /** An arrival that no store takes goes to the inbox as it came: it must not be met for ever. */
   async #store(
     messages: readonly Received[],
-    readings: readonly Reading[],
+    readings: readonly Taken[],
     items: Unreadable[],
   ): Promise<readonly Accepted[]> {
     const { source } = this.#options;
@@ -127,10 +193,12 @@ export class SourceConsumer {
   }
 
   /** A fault of the reader's own must not lose the message, nor the others, nor be met for ever. */
-  #read(message: Received): Reading {
+  #read(message: Received): Taken {
     const { source, read } = this.#options;
     try {
-      return read(message);
+      const reading = read(message);
+      if (reading.type === 'unreadable') return reading;
+      return { type: 'arrival', arrival: this.#reporter.arrivalOf(reading.report) };
     } catch (error) {
       this.#host.log.error(
         { err: error, source },
@@ -159,4 +227,14 @@ export class SourceConsumer {
       );
     }
   }
+}
+
+function hasMore({ context, outbox }: Unreadable): boolean {
+  return context !== undefined || outbox !== undefined;
+}
+
+/** Its bytes, and why. */
+function bare(item: Unreadable): Unreadable {
+  const { reason, failure, fingerprint, messageId, source, payload } = item;
+  return { reason, failure, fingerprint, messageId, source, payload };
 }

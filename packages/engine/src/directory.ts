@@ -15,6 +15,9 @@ import type { Broker } from './ports/broker.ts';
 import type { Delivery } from './ports/delivery.ts';
 import { laneOf } from './task.ts';
 
+/** A broker takes thousands a second, where a receiver that works on what it gets has enough with a few. */
+const BROKER_CONCURRENCY = 1000;
+
 /** Where this instance can deliver to, and by which settings. */
 export class Directory {
   readonly handlers = new Map<string, RegisteredHandler>();
@@ -33,8 +36,7 @@ export class Directory {
     this.#ofLane = new Map(Object.entries(options.lanes ?? {}));
     for (const one of [this.#ofAll, ...this.#ofLane.values()]) this.#check(one);
     const own = new HandlerDelivery(this.handlers, host.log, () => host.clock.now());
-    const { timeoutMs } = laneSettings(this.#ofAll, settings.leaseMs);
-    const brokered = this.#brokers.map((broker) => new BrokerDelivery(broker, host, timeoutMs));
+    const brokered = this.#brokers.map((broker) => new BrokerDelivery(broker, host));
     for (const one of [...(options.deliveries ?? []), ...brokered, own]) {
       this.#deliveries.set(one.kind, one);
     }
@@ -73,9 +75,22 @@ export class Directory {
     return kind === 'handler' ? this.handlers.has(lane.slice(at + 1)) : this.#deliveries.has(kind);
   }
 
+  /** Whether what is claimed for this lane can be sent now. */
+  reachOf(lane: string): () => boolean {
+    const broker = this.brokerOf(kindOf(lane));
+    return broker ? () => broker.isReady : always;
+  }
+
+  /** Calls back when a broker has become ready, or is not any more. Returns the end of it. */
+  watch(listener: () => void): () => void {
+    const ends = this.#brokers.map((broker) => broker.watch(listener));
+    return () => ends.forEach((end) => end());
+  }
+
   settingsOf(lane: string): LaneSettings {
     const { policy } = this.#settings;
-    const options = { policy, ...this.#ofAll, ...this.#ofLane.get(lane) };
+    const usual = this.brokerOf(kindOf(lane)) ? { concurrency: BROKER_CONCURRENCY } : {};
+    const options = { policy, ...usual, ...this.#ofAll, ...this.#ofLane.get(lane) };
     return laneSettings(options, this.#settings.leaseMs);
   }
 
@@ -100,4 +115,10 @@ export class Directory {
   #check(lane: LaneOptions): void {
     laneSettings(lane, this.#settings.leaseMs);
   }
+}
+
+const always = () => true;
+
+function kindOf(lane: string): string {
+  return lane.slice(0, lane.indexOf(':'));
 }

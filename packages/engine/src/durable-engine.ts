@@ -3,7 +3,7 @@ import type { Courier } from './courier.ts';
 import type { Directory } from './directory.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { EngineStats, HandlerOptions, LaneReport, Rejected } from './engine.ts';
-import type { EngineInbox } from './engine-inbox.ts';
+import type { By, EngineInbox } from './engine-inbox.ts';
 import {
   checkNames,
   type EngineOptions,
@@ -21,11 +21,13 @@ import type { Lanes } from './lanes.ts';
 import { type Accepted, type Arrival, cancel, type Change, expedite, succeed } from './moves.ts';
 import type { Observer } from './observer.ts';
 import type { Outbox } from './outbox.ts';
-import { pause, persist } from './patience.ts';
+import { closeAll, persist, within } from './patience.ts';
+import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { RawItem } from './ports/inbox.ts';
 import type { TaskKey, TaskQuery } from './ports/schedule.ts';
-import type { Store } from './ports/store.ts';
+import type { Census, Store } from './ports/store.ts';
 import type { Pruner } from './pruner.ts';
+import type { FailureReport, Reported, Reporter } from './report.ts';
 import type { Settler } from './settler.ts';
 import {
   checkedId,
@@ -35,12 +37,12 @@ import {
   type Submission,
   type SubmitOptions,
 } from './submission.ts';
-import type { Submitted, Submitter } from './submitter.ts';
+import { firstDue, type Submitted, type Submitter } from './submitter.ts';
 import type { Destination, Task } from './task.ts';
 import type { Trail } from './trail.ts';
 import { type Shared, wire } from './wiring.ts';
 
-/** After an abort, so much time for handlers to notice. */
+/** After an abort, so much time for handlers to notice; and for each part to close. */
 const ABORT_MS = 1000;
 const CLOSE_MS = 5000;
 const SEED = 'seed';
@@ -58,6 +60,8 @@ export class DurableEngine {
   readonly #dispatcher: Dispatcher;
   readonly #intake: Intake;
   readonly #submitter: Submitter;
+  readonly #reporter: Reporter;
+  readonly #dispatches: boolean;
   readonly #pruner: Pruner;
   readonly #outbox: Outbox;
   readonly #trail: Trail;
@@ -75,7 +79,7 @@ export class DurableEngine {
   #opened: Promise<void> | undefined;
   #started: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
-  #unwatch: (() => void) | undefined;
+  #unwatch: (() => void)[] = [];
 
   constructor(options: EngineOptions) {
     checkNames(options);
@@ -92,6 +96,8 @@ export class DurableEngine {
     this.#dispatcher = parts.dispatcher;
     this.#intake = parts.intake;
     this.#submitter = parts.submitter;
+    this.#reporter = parts.reporter;
+    this.#dispatches = options.dispatch !== false;
     this.#pruner = parts.pruner;
     this.#outbox = parts.outbox;
     this.#trail = parts.trail;
@@ -118,8 +124,8 @@ export class DurableEngine {
   ): Promise<Submitted> {
     const { tx, ...rest } = options;
     await this.#ready(tx);
-    const prepare = async () => this.#submitter.prepare({ ...rest, to, payload });
-    const arrival = await this.#patiently(prepare, tx);
+    const submission = { ...rest, to, payload };
+    const arrival = await this.#patiently(async () => this.#submitter.prepare(submission), tx);
     const status = await this.#patiently(() => this.#add(arrival, tx), tx);
     this.#wereAccepted([arrival], [status]);
     return { id: arrival.task.messageId, status: status === 'duplicate' ? status : 'accepted' };
@@ -139,6 +145,15 @@ export class DurableEngine {
     });
   }
 
+  async report(failures: readonly FailureReport[]): Promise<(Reported | Rejected)[]> {
+    await this.#ready(undefined);
+    const results = await this.#reporter.many(failures, (arrivals) =>
+      this.#patiently(() => this.#intake.storeAll(arrivals), undefined),
+    );
+    if (results.some(({ status }) => status === 'failed')) this.#outbox.wake();
+    return results;
+  }
+
   consume(source: SourceOptions): void {
     const inboxed = (items: readonly RawItem[]) => {
       this.#outbox.wake();
@@ -147,7 +162,9 @@ export class DurableEngine {
     if (this.#started) {
       throw new EngineError('INVALID_ENGINE', 'Sources are named before the engine is started.');
     }
-    this.#sources.push(new SourceConsumer(source, this.#intake, this.#store, this.#host, inboxed));
+    this.#sources.push(
+      new SourceConsumer(source, this.#reporter, this.#intake, this.#store, this.#host, inboxed),
+    );
   }
 
   start(): Promise<void> {
@@ -163,19 +180,19 @@ export class DurableEngine {
     return (this.#stopped ??= this.#stop());
   }
 
-  cancel(id: string, to?: string | Destination) {
-    return this.#change('cancel', id, to, cancel);
+  cancel(id: string, to?: string | Destination, options?: By) {
+    return this.#change('cancel', id, to, options, cancel);
   }
 
-  async expedite(id: string, to?: string | Destination) {
-    const result = await this.#change('expedite', id, to, expedite);
+  async expedite(id: string, to?: string | Destination, options?: By) {
+    const result = await this.#change('expedite', id, to, options, expedite);
     const task = result === 'expedited' ? await this.get(id, to) : undefined;
     if (task) this.#dispatcher.expect([task.lane]);
     return result;
   }
 
-  succeeded(id: string, to?: string | Destination) {
-    return this.#change('succeeded', id, to, succeed);
+  succeeded(id: string, to?: string | Destination, options?: By) {
+    return this.#change('succeeded', id, to, options, succeed);
   }
 
   async get(id: string, to?: string | Destination): Promise<Task | undefined> {
@@ -206,6 +223,16 @@ export class DurableEngine {
     this.#dispatcher.expect([lane]);
   }
 
+  async census(): Promise<Census> {
+    await this.#open();
+    return this.#store.census();
+  }
+
+  async auditEvents(query: AuditQuery): Promise<AuditPage> {
+    await this.#open();
+    return this.#trail.read({ ...query, limit: checkedLimit(query.limit) });
+  }
+
   stats(): EngineStats {
     return {
       running: this.#courier.running,
@@ -213,18 +240,27 @@ export class DurableEngine {
       unsettled: this.#settler.unsettled,
       auditDropped: this.#trail.dropped,
       outboxStuck: this.#outbox.stuck,
+      sources: this.#sources.map(({ report }) => report),
     };
   }
 
   async #start(): Promise<void> {
     await this.#open();
     await this.#directory.open();
-    this.#unwatch ??= this.#store.watch(({ lanes, inMs, state }) => {
-      if (state || !lanes) this.#lookAround();
-      if (lanes || !state) this.#dispatcher.expect(lanes, inMs);
-    });
+    if (this.#unwatch.length === 0) {
+      const hinted = this.#store.watch(({ lanes, inMs, state }) => {
+        if (state || !lanes) this.#lookAround();
+        if (lanes || !state) this.#dispatcher.expect(lanes, inMs);
+      });
+      const reached = this.#directory.watch(() => {
+        this.#dispatcher.wake();
+        this.#outbox.wake();
+      });
+      this.#unwatch.push(hinted, reached);
+    }
     // First what may fail, so that a start that is refused has begun nothing.
     for (const source of this.#sources) await source.start();
+    if (!this.#dispatches) return;
     this.#dispatcher.start();
     this.#pruner.start();
     this.#outbox.start();
@@ -233,31 +269,23 @@ export class DurableEngine {
 
   async #stop(): Promise<void> {
     const drained = this.#drain();
-    if (!(await this.#within(this.#settings.graceMs, drained, this.#hurry.signal))) {
+    if (!(await within(this.#host, this.#settings.graceMs, drained, this.#hurry.signal))) {
       this.#courier.abortAll();
-      await this.#within(ABORT_MS, drained, new AbortController().signal);
+      await within(this.#host, ABORT_MS, drained);
     }
     this.#ending.abort();
     this.#courier.close();
-    // Each is closed, whatever becomes of the others; one that hangs is left behind.
-    const faults: unknown[] = [];
-    for (const close of [
+    await closeAll(this.#host, CLOSE_MS, [
       () => this.#trail.close(),
       () => this.#directory.close(),
       () => (this.#opened ? this.#store.close() : Promise.resolve()),
-    ]) {
-      const closed = close().catch((error: unknown) => void faults.push(error));
-      const isClosed = await this.#within(CLOSE_MS, closed, new AbortController().signal);
-      if (!isClosed)
-        this.#host.log.error({}, 'something did not close in time, and was left behind');
-    }
-    if (faults.length > 0) throw faults[0];
+    ]);
   }
 
   async #drain(): Promise<void> {
     // Whoever stops it has the error of the start from the start.
     await this.#started?.catch(() => undefined);
-    this.#unwatch?.();
+    for (const end of this.#unwatch) end();
     await Promise.all([
       ...this.#sources.map((source) => source.stop()),
       this.#dispatcher.stop(),
@@ -267,19 +295,6 @@ export class DurableEngine {
     ]);
     await this.#courier.idle();
     await this.#hook?.stop();
-  }
-
-  /** Whether it came about in that time, and before `until` aborted. */
-  async #within(ms: number, work: Promise<unknown>, until: AbortSignal): Promise<boolean> {
-    let isDone = false;
-    const done = work.then(
-      () => (isDone = true),
-      (error: unknown) => this.#host.log.error({ err: error }, 'stopping met an error'),
-    );
-    const limit = new AbortController();
-    await Promise.race([done, pause(this.#host, ms, AbortSignal.any([until, limit.signal]))]);
-    limit.abort();
-    return isDone;
   }
 
   #open(): Promise<void> {
@@ -302,16 +317,10 @@ export class DurableEngine {
 
   /** Something shared was changed, or may have been. */
   #lookAround(): void {
-    void this.#refreshLanes();
+    const failed = (err: unknown) =>
+      this.#host.log.warn({ err }, 'the state of the lanes could not be read');
+    this.#lanes.refresh().catch(failed);
     this.#runner.wake();
-  }
-
-  async #refreshLanes(): Promise<void> {
-    try {
-      await this.#lanes.refresh();
-    } catch (error) {
-      this.#host.log.warn({ err: error }, 'the state of the lanes could not be read');
-    }
   }
 
   async #ready(tx: unknown): Promise<void> {
@@ -327,8 +336,8 @@ export class DurableEngine {
   /** Waits for a store that is away, where that is wanted; a transaction of the caller's cannot wait. */
   #patiently<T>(work: () => Promise<T>, tx: unknown): Promise<T> {
     if (this.#settings.onUnavailable !== 'wait' || tx !== undefined) return work();
-    const until = this.#ending.signal;
-    return persist(work, { host: this.#host, what: 'submitting', until, isWorthIt: isUnavailable });
+    const by = { host: this.#host, what: 'submitting', isWorthIt: isUnavailable };
+    return persist(work, { ...by, until: this.#ending.signal });
   }
 
   async #add(arrival: Arrival, tx: unknown): Promise<Accepted> {
@@ -339,17 +348,8 @@ export class DurableEngine {
 
   /** Wakes the dispatcher once per lane, however many were stored. */
   #wereAccepted(arrivals: readonly Arrival[], results: readonly (Accepted | object)[]): void {
-    const nowMs = this.#lanes.nowMs;
-    const first = new Map<string, number>();
-    for (const [i, { task }] of arrivals.entries()) {
-      const result = results[i];
-      if (typeof result !== 'string') continue;
-      this.#observer.accepted(task, result);
-      if (result !== 'accepted') continue;
-      const { lane, due } = task;
-      const inMs = 'inMs' in due ? due.inMs : Math.max(0, due.atMs - nowMs);
-      first.set(lane, Math.min(first.get(lane) ?? Infinity, inMs));
-    }
+    if (!this.#dispatches) return;
+    const first = firstDue(arrivals, results, this.#lanes.nowMs);
     for (const [lane, inMs] of first) {
       if (this.#directory.serves(lane)) this.#dispatcher.expect([lane], inMs);
       else if (this.#started) this.#warnOf(lane);
@@ -370,12 +370,13 @@ export class DurableEngine {
     action: string,
     id: string,
     to: string | Destination | undefined,
+    { by }: By = {},
     move: (task: Task | undefined, nowMs: number) => Change<T>,
   ): Promise<T | 'unknown'> {
     const key = await this.#keyOf(id, to);
     if (!key) return 'unknown';
     const [result] = await this.#store.change([key], move);
-    this.#observer.acted(action, { messageId: id, details: { result } });
+    this.#observer.acted(action, { messageId: id, by, details: { result } });
     // A bulk job may have waited for this.
     this.#runner.settled();
     return result!;

@@ -51,6 +51,8 @@ export interface EngineOptions {
   retention?: { done?: Duration; retried?: Duration; cancelled?: Duration };
   /** The inbox: how long closed items are kept (30 days), from how many open ones on it is full, who is told of new ones. */
   inbox?: InboxOptions;
+  /** False: it takes in and answers, but delivers nothing, prunes nothing and runs no bulk jobs. */
+  dispatch?: boolean;
   /** How long `stop` waits for what runs before it aborts it (10 s). */
   grace?: Duration;
   /** The trail of decisions: `true` for the store's own sink, a sink, or options. Off unless given. */
@@ -79,7 +81,7 @@ export interface InboxOptions {
 }
 
 export interface LaneOptions {
-  /** Deliveries at once in this instance (10). */
+  /** Deliveries at once in this instance (10; 1000 for a broker). */
   concurrency?: number;
   /** How long one delivery may take: the policy's `attemptTimeout`, or 15 s. */
   timeout?: Duration;
@@ -235,7 +237,7 @@ function pick(options: object, fields: Fields): Values {
 
 /** Every option that there is: a slip in a name must not be ignored in silence. */
 const optionNames =
-  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention inbox grace audit review on log clock random instance defer'.split(
+  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention inbox dispatch grace audit review on log clock random instance defer'.split(
     ' ',
   );
 

@@ -395,15 +395,19 @@ describe('an error', () => {
 it('exports what a user needs, and no more', () => {
   expect(Object.keys(everything).sort()).toEqual([
     'EngineError',
+    'bodyMark',
     'createEngine',
     'differenceOf',
     'giveUp',
     'isEngineError',
     'itemMoves',
+    'itemOf',
     'jobKey',
+    'laneOf',
     'lines',
     'moves',
     'retryIn',
     'snooze',
+    'uuidOf',
   ]);
 });

@@ -1,10 +1,13 @@
 import { DurableEngine } from './durable-engine.ts';
 import type { SourceOptions } from './consumer.ts';
-import type { EngineInbox } from './engine-inbox.ts';
+import type { By, EngineInbox } from './engine-inbox.ts';
 import type { EngineOptions, LaneOptions } from './engine-options.ts';
 import type { EngineError } from './errors.ts';
 import type { Handler } from './handlers.ts';
+import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { TaskQuery } from './ports/schedule.ts';
+import type { Census } from './ports/store.ts';
+import type { FailureReport, Reported } from './report.ts';
 import type { InputOf, OutputOf, StandardSchema } from './standard-schema.ts';
 import type { Submission, SubmitOptions } from './submission.ts';
 import type { Submitted } from './submitter.ts';
@@ -70,6 +73,8 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
     options?: { tx?: unknown },
   ): Promise<(Submitted | Rejected)[]>;
 
+  /** Takes in executions that failed elsewhere. Resolves after a durable commit; one with faults is rejected by itself. */
+  report(failures: readonly FailureReport[]): Promise<(Reported | Rejected)[]>;
   /** Takes in failures from a broker, from the start on. */
   consume(source: SourceOptions): void;
 
@@ -82,16 +87,19 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
   cancel(
     id: string,
     to?: string | Destination,
+    options?: By,
   ): Promise<'cancelled' | 'cancelling' | 'over' | 'unknown'>;
   /** Makes a waiting task due now. */
   expedite(
     id: string,
     to?: string | Destination,
+    options?: By,
   ): Promise<'expedited' | 'in_delivery' | 'over' | 'unknown'>;
   /** Says that what a broker took over has worked: for a destination that cannot say so itself. */
   succeeded(
     id: string,
     to?: string | Destination,
+    options?: By,
   ): Promise<'done' | 'pending' | 'over' | 'unknown'>;
   get(id: string, to?: string | Destination): Promise<Task | undefined>;
   list(query: TaskQuery): Promise<Task[]>;
@@ -102,6 +110,10 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
   lanes(): Promise<LaneReport[]>;
   pause(lane: string, by?: string): Promise<void>;
   resume(lane: string, by?: string): Promise<void>;
+  /** How much waits and lies open in all, counted exactly: ask seldom. */
+  census(): Promise<Census>;
+  /** The trail of decisions, the newest first, where its sink can be read. */
+  auditEvents(query: AuditQuery): Promise<AuditPage>;
   /** What this instance holds and owes. */
   stats(): EngineStats;
 }
@@ -120,6 +132,19 @@ export interface LaneReport {
   running: number;
   /** Ms until the first of what waits is due; absent: nothing waits. */
   nextInMs?: number;
+  /** Of a paused one: who did it, where that was said. */
+  pausedBy?: string;
+  /** Of an open one: ms until somebody tries whether it works. */
+  probeInMs?: number;
+  /** Absent where this instance cannot deliver there. */
+  limits?: LaneLimits;
+}
+
+export interface LaneLimits {
+  concurrency: number;
+  timeoutMs: number;
+  failures: number;
+  ratePerSecond?: number;
 }
 
 export interface EngineStats {
@@ -128,4 +153,12 @@ export interface EngineStats {
   unsettled: number;
   auditDropped: number;
   outboxStuck: number;
+  sources: SourceReport[];
+}
+
+/** A source of failures: `stopped` by itself, and why. */
+export interface SourceReport {
+  source: string;
+  state: 'waiting' | 'consuming' | 'stopped';
+  why?: string;
 }

@@ -30,6 +30,7 @@ export const errorCodes = {
   INVALID_FILTER: 'A filter, an edit or the options of a bulk job have faults.',
   JOB_UNKNOWN: 'There is no such bulk job.',
   JOB_OVER: 'The bulk job is over, and cannot be changed any more.',
+  AUDIT_UNREADABLE: 'The audit trail is off, or its sink can only be written.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;
 

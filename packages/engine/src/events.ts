@@ -30,5 +30,7 @@ export type EngineEvent =
   | { type: 'rearmed'; id: string; lane: string; attempt: number }
   /** The inbox has four fifths of its limit, or all of it. Told once a minute; nothing open is deleted. */
   | { type: 'inboxFilling' | 'inboxFull'; open: number; maxItems: number }
+  /** A bulk job ended, or stopped by itself. */
+  | { type: 'jobEnded'; job: number; state: string; why?: string }
   /** Its lease was gone when it was to be settled: it is delivered once more, or was. */
   | { type: 'leaseLost'; id: string; lane: string; attempt: number };

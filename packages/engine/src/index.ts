@@ -1,3 +1,4 @@
+export { bodyMark } from './broker-delivery.ts';
 export type { Reading, SourceOptions } from './consumer.ts';
 export {
   createEngine,
@@ -5,8 +6,10 @@ export {
   type Engine,
   type EngineStats,
   type HandlerOptions,
+  type LaneLimits,
   type LaneReport,
   type Rejected,
+  type SourceReport,
   type SubmissionTo,
 } from './engine.ts';
 export type { EngineOptions, InboxOptions, LaneOptions } from './engine-options.ts';
@@ -24,7 +27,7 @@ export type { Line } from './line.ts';
 export * as moves from './moves.ts';
 export type { Accepted, Arrival, Change } from './moves.ts';
 export { giveUp, retryIn, snooze, type Wish } from './outcomes.ts';
-export type { AuditEvent, AuditOptions, AuditSink } from './ports/audit.ts';
+export type { AuditEvent, AuditOptions, AuditPage, AuditQuery, AuditSink } from './ports/audit.ts';
 export type {
   Broker,
   BrokerCapabilities,
@@ -32,13 +35,15 @@ export type {
   ConsumeLimits,
   Publication,
   Published,
+  PublishOptions,
   Received,
 } from './ports/broker.ts';
 export type { Delivery, Outcome, Run } from './ports/delivery.ts';
 export type * from './ports/inbox.ts';
 export { jobKey } from './ports/inbox.ts';
 export type * from './ports/schedule.ts';
-export type { Store } from './ports/store.ts';
+export type { Census, Store } from './ports/store.ts';
+export type { FailureReport, Reported } from './report.ts';
 export type { Changes, ReplayOptions, Selection } from './selection.ts';
 export type { StandardSchema } from './standard-schema.ts';
 export type { Submission, SubmitOptions } from './submission.ts';
@@ -53,3 +58,6 @@ export type {
   TaskContext,
   TaskStatus,
 } from './task.ts';
+export { laneOf } from './task.ts';
+export { itemOf } from './item.ts';
+export { uuidOf } from './uuid.ts';

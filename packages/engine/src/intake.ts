@@ -21,23 +21,23 @@ export class Intake {
   readonly #seed: () => number;
   /** The store's time, as far as it is known here. */
   readonly #nowMs: () => number;
-  readonly #judged: Observer['judged'];
+  readonly #came: Observer['came'];
   readonly #batches: Coalescer<Arrival, Answer>;
   /** One batch at a time, so that those of one key are stored in the order in which they came. */
   readonly #ordered: Coalescer<Arrival, Answer>;
   /** Bytes that wait to be stored. */
   #bytes = 0;
 
-  /** `judged` hears of what was decided on arrival. */
+  /** `came` hears of what became of each. */
   constructor(
     schedule: Schedule,
     host: Host,
     seed: () => number,
     nowMs: () => number,
-    judged: Observer['judged'] = () => undefined,
+    came: Observer['came'] = () => undefined,
   ) {
     this.#schedule = schedule;
-    this.#judged = judged;
+    this.#came = came;
     this.#seed = seed;
     this.#nowMs = nowMs;
     const batches = (maxUnderway: number) =>
@@ -139,7 +139,7 @@ export class Intake {
         if (ids[i] === undefined) known.push(index);
         else {
           results[index] = 'accepted';
-          this.#wasJudged(change);
+          this.#came(arrivals[index]!.task, change);
         }
       }
     }
@@ -152,17 +152,9 @@ export class Intake {
       const answers = await this.#schedule.change(keys, move, tx);
       for (const [i, index] of known.entries()) {
         results[index] = answers[i]!;
-        this.#wasJudged(changes[i]!);
+        this.#came(arrivals[index]!.task, changes[i]!);
       }
     }
     return results as Accepted[];
-  }
-
-  /** Committed, or with `tx` at least written. */
-  #wasJudged({ result, task, decided, item }: Change<Accepted>): void {
-    if (!task) return;
-    const reason = item?.reason ?? (result === 'accepted' ? task.verdict : undefined);
-    if (!decided && !reason) return;
-    this.#judged(task, { decided, reason, waitMs: decided?.waitMs, item });
   }
 }

@@ -50,11 +50,19 @@ export function judge(task: Task, outcome: Outcome, by: Circumstances): Judgemen
       return toInbox(task, 'UNROUTABLE', outcome.failure, by, 'neutral');
     case 'invalid':
       return toInbox(task, 'INVALID_PAYLOAD', outcome.failure, by, 'worked');
+    case 'oversized':
+      return toInbox(task, 'HEADERS_TOO_LARGE', outcome.failure, by, 'neutral');
     case 'giveUp':
       return toInbox(task, 'GAVE_UP', outcome.failure, by, 'worked');
     case 'refused':
       // Nothing ran, so nothing is counted: the breaker paces the lane. The count only lengthens the pause.
       return { settlement: uncounted(task, backoff(task, by), task.uncounted + 1), lane: 'failed' };
+    case 'lost':
+      return lost(task, outcome.failure, by);
+    case 'away':
+      return { settlement: again(task, task.uncounted), lane: 'neutral' };
+    case 'impossible':
+      return toInbox(task, 'PERMANENT', outcome.failure, by, 'neutral');
     case 'snooze': {
       if (task.uncounted >= by.policy.maxUncounted) {
         const failure: Failure = {
@@ -167,6 +175,23 @@ function backoff(task: Task, by: Circumstances): number {
     random: unitRandom(by.seed, task.messageId, attempt),
   });
   return closedForMs + delayMs;
+}
+
+/** It goes alone next time, as soon as there is a way again; where that breaks under it too, it may be what breaks it. */
+function lost(task: Task, failure: Failure, by: Circumstances): Judgement {
+  const count = task.uncounted + 1;
+  if (count === 1) return { settlement: again(task, count), lane: 'neutral' };
+  if (count > by.policy.maxUncounted) {
+    return toInbox(task, 'TOO_MANY_UNCOUNTED', failure, by, 'neutral');
+  }
+  return { settlement: uncounted(task, backoff(task, by), count), lane: 'neutral' };
+}
+
+/** Due as it was. */
+function again(task: Task, count: number): Settlement {
+  const { attempt } = task;
+  const same = { delayMs: 0, attempt, uncounted: count, claims: 0, reschedule: false };
+  return { ...leaseOf(task), to: 'pending', ...same };
 }
 
 function uncounted(

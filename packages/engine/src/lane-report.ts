@@ -1,5 +1,5 @@
 import type { Directory } from './directory.ts';
-import type { LaneReport } from './engine.ts';
+import type { LaneLimits, LaneReport } from './engine.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import type { Schedule } from './ports/schedule.ts';
 
@@ -18,13 +18,27 @@ export async function reportLanes(
     if (directory.serves(lane)) lanes.get(lane);
     else unserved.push({ lane, state: 'NO_HANDLER', running: 0, nextInMs });
   }
-  const known = [...lanes.all.values()].map((lane) => reportOf(lane, agenda.get(lane.name)));
+  const known = [...lanes.all.values()].map((lane) =>
+    reportOf(lane, agenda.get(lane.name), lanes.nowMs),
+  );
   return [...known, ...unserved];
 }
 
-function reportOf(lane: Lane, nextInMs: number | undefined): LaneReport {
+function reportOf(lane: Lane, nextInMs: number | undefined, nowMs: number): LaneReport {
   const { breaker, paused } = lane.state;
-  const state = paused ? 'paused' : breaker.state;
-  const next = nextInMs === undefined ? {} : { nextInMs };
-  return { lane: lane.name, state, running: lane.running.size, ...next };
+  return {
+    lane: lane.name,
+    state: paused ? 'paused' : breaker.state,
+    running: lane.running.size,
+    ...(nextInMs === undefined ? {} : { nextInMs }),
+    ...(paused?.by === undefined ? {} : { pausedBy: paused.by }),
+    ...(breaker.state === 'open' ? { probeInMs: Math.max(0, breaker.untilMs - nowMs) } : {}),
+    limits: limitsOf(lane),
+  };
+}
+
+function limitsOf({ settings }: Lane): LaneLimits {
+  const { concurrency, timeoutMs, failures, rate } = settings;
+  const ratePerSecond = rate ? { ratePerSecond: 1000 / rate.everyMs } : {};
+  return { concurrency, timeoutMs, failures, ...ratePerSecond };
 }

@@ -391,7 +391,14 @@ describe('a pause', () => {
 describe('the lanes of an instance', () => {
   function lanesOf(store = memory({ clock: virtualClock() })) {
     const host = hostOf({ clock: virtualClock() });
-    return new Lanes(store, host, 'me', () => laneSettings({}, 30_000), nothing);
+    return new Lanes(
+      store,
+      host,
+      'me',
+      () => laneSettings({}, 30_000),
+      () => () => true,
+      nothing,
+    );
   }
 
   it('past ten thousand are forgotten where they are idle', () => {
@@ -416,6 +423,7 @@ describe('the lanes of an instance', () => {
       hostOf({ clock }),
       'me',
       () => laneSettings({}, 30_000),
+      () => () => true,
       nothing,
     );
     expect(lanes.nowMs).toBe(1000);

@@ -43,6 +43,8 @@ export interface Lane {
   dueAt: number;
   /** How long a delivery takes, smoothed; NaN: none has ended yet. */
   meanMs: number;
+  /** Whether there is a way to its destination now. */
+  readonly isReachable: () => boolean;
   /** Where its starts are limited. */
   readonly rate?: LaneRate;
 }
@@ -94,6 +96,7 @@ export class Lanes {
   readonly #host: Host;
   readonly #instance: string;
   readonly #settingsOf: (lane: string) => LaneSettings;
+  readonly #reachOf: (lane: string) => () => boolean;
   readonly #changed: () => void;
   #states = new Map<string, { state: LaneState; version: number }>();
   readonly #time: StoreClock;
@@ -105,6 +108,7 @@ export class Lanes {
     host: Host,
     instance: string,
     settingsOf: (lane: string) => LaneSettings,
+    reachOf: (lane: string) => () => boolean,
     changed: () => void,
   ) {
     this.#schedule = schedule;
@@ -112,6 +116,7 @@ export class Lanes {
     this.#time = new StoreClock(host.clock);
     this.#instance = instance;
     this.#settingsOf = settingsOf;
+    this.#reachOf = reachOf;
     this.#changed = changed;
   }
 
@@ -143,6 +148,7 @@ export class Lanes {
       zombies: 0,
       dueAt: Infinity,
       meanMs: NaN,
+      isReachable: this.#reachOf(name),
     };
     const made = settings.rate ? this.#rate(lane, settings.rate) : lane;
     this.all.set(name, made);
@@ -200,6 +206,7 @@ export class Lanes {
 
   /** What may be done with it now. To take one's turn at probing is written to the store first. */
   permit(lane: Lane): Permit {
+    if (!lane.isReachable()) return { may: 'wait' };
     const { concurrency, breaker } = lane.settings;
     const granted = permit(lane.state, this.#instance, this.nowMs, concurrency, breaker);
     if (granted.may !== 'take') return granted;

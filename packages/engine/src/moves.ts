@@ -39,8 +39,8 @@ export interface Arrival {
   task: NewTask;
   /** For a failure: the policy that decides, with the task's own number of attempts. */
   policy: DefinedPolicy;
-  /** The count and this generation came back from us: an old count is an old failure. */
-  generation?: number;
+  /** The count and this generation came back from us: an old count is an old failure. `present`: whatever generation it is. */
+  generation?: number | 'present';
   /** It must not be retried, whatever the policy says. */
   verdict?: Reason;
   /** Builds the outbox message of an item, where one is wanted. */
@@ -210,9 +210,8 @@ function isInDelivery(task: Task, nowMs: number): boolean {
 /** A failure of an earlier generation, or one that our own count shows to be counted already. */
 function isStale({ generation, task: came }: Arrival, task: Task): boolean {
   if (generation === undefined) return false;
-  return (
-    generation < task.generation || (generation === task.generation && came.attempt <= task.attempt)
-  );
+  const of = generation === 'present' ? task.generation : generation;
+  return of < task.generation || (of === task.generation && came.attempt <= task.attempt);
 }
 
 /** The task with what arrived: the larger count wins, so that a producer that always sends 0 still exhausts. */

@@ -2,6 +2,7 @@ import { decide, definePolicy, type Facts, type Policy, replayAudit } from 'redr
 import { seededRandom, virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
 import { memory, MemoryAudit } from './adapters/memory/index.ts';
+import { itemOf } from './item.ts';
 import type { EngineEvent } from './events.ts';
 import type { Host } from './host.ts';
 import { judge, refuse } from './judge.ts';
@@ -181,10 +182,12 @@ describe('a decision', () => {
     const task = newTask({ attempt: 1, maxAttempts: 3, lane: 'queue:orders' });
     const facts: Facts = { attempt: 1, failure, key: task.messageId };
     const decided = { policy, facts, decision: decide(policy, facts) };
-    observer.judged(task, { decided });
-    observer.judged(task, { decided, waitMs: 3_600_000 });
-    observer.judged({ ...task, failure }, { reason: 'TOO_LARGE' });
-    observer.judged(task, {});
+    observer.came(task, { result: 'accepted', task, decided });
+    observer.came(task, { result: 'accepted', task, decided: { ...decided, waitMs: 3_600_000 } });
+    const item = itemOf('TOO_LARGE', failure, task.lane);
+    observer.came(task, { result: 'failed', task: { ...task, failure }, item });
+    observer.came(task, { result: 'accepted', task });
+    observer.came(task, { result: 'duplicate' });
     const written = await events();
     expect(written).toMatchObject([
       { event_type: 'policy_registered' },
@@ -368,7 +371,8 @@ it('writes nothing while the trail is off', async () => {
   settle(taskOf(), down);
   refused(observer, taskOf(), 'EXPIRED');
   observer.acted('pause');
-  observer.judged(newTask(), { reason: 'TOO_LARGE' });
+  const item = itemOf('TOO_LARGE', failure, 'queue:orders');
+  observer.came(newTask(), { result: 'failed', task: newTask(), item });
   expect(await events()).toEqual([]);
 });
 

@@ -10,7 +10,7 @@ import { aboutTask, type OperatorFacts, operatorEntry, subjectOf } from './audit
 import type { EngineEvent } from './events.ts';
 import { guard, type Log } from './host.ts';
 import type { Judgement } from './judge.ts';
-import type { Accepted } from './moves.ts';
+import type { Accepted, Change } from './moves.ts';
 import { durablePolicy } from './policies.ts';
 import type { NewItem, RawItem } from './ports/inbox.ts';
 import type { Settled, Settlement } from './ports/schedule.ts';
@@ -19,18 +19,6 @@ import type { Trail } from './trail.ts';
 
 /** What the trail calls a task whose policy has no name. */
 const CATEGORY = 'durable';
-
-/** What was decided about something that came in. */
-interface ArrivalVerdict {
-  /** By its policy; absent where something else decided. */
-  decided?: Decided | undefined;
-  /** Why it is in the inbox, or will be. */
-  reason?: Reason | undefined;
-  /** Its wait, where its producer asked for another than was decided. */
-  waitMs?: number | undefined;
-  /** What is in the inbox now. */
-  item?: NewItem | undefined;
-}
 
 type Entered = (item: NewItem, about: { lane: string; id: string }) => void;
 
@@ -60,16 +48,19 @@ export class Observer {
     }
   }
 
-  accepted({ messageId: id, lane }: NewTask, status: Accepted): void {
-    if (!this.#listener) return;
-    this.#emit({ type: status === 'duplicate' ? 'duplicate' : 'accepted', id, lane });
-  }
-
-  /** A failure that came in was judged, and that is committed. */
-  judged(task: Task | NewTask, { decided, reason, waitMs, item }: ArrivalVerdict): void {
-    if (item) this.#entered?.(item, { lane: task.lane, id: task.messageId });
-    if (!this.#trail.isOn) return;
-    if (decided) this.#decided(task, decided, waitMs);
+  /** Something came in, and what became of it is committed, or with `tx` at least written. */
+  came(arrived: NewTask, { result, task, decided, item }: Change<Accepted>): void {
+    const { messageId: id, lane } = arrived;
+    if (item) this.#entered?.(item, { lane, id });
+    if (this.#listener) {
+      if (item) {
+        const attempt = task?.attempt ?? arrived.attempt;
+        this.#emit({ type: 'failed', id, lane, attempt, reason: item.reason });
+      } else this.#emit({ type: result === 'duplicate' ? result : 'accepted', id, lane });
+    }
+    if (!this.#trail.isOn || !task) return;
+    const reason = item?.reason ?? (result === 'accepted' ? task.verdict : undefined);
+    if (decided) this.#decided(task, decided, decided.waitMs);
     else if (reason) this.#ended(task, reason, task.attempt, task.failure);
   }
 

@@ -102,7 +102,7 @@ describe('a review message', () => {
     expect(engine.stats().outboxStuck).toBe(1);
     await clock.advance('1h');
     expect(engine.stats().outboxStuck).toBe(1);
-    expect(new Set(said)).toEqual(new Set(['a message of the outbox could not be published']));
+    expect(new Set(said)).toEqual(new Set(['messages of the outbox could not be published']));
     broker.answer = () => ({ outcome: 'confirmed' });
     await clock.advance('3m');
     expect(texts()).toEqual(['1 GAVE_UP']);
@@ -111,16 +111,21 @@ describe('a review message', () => {
     expect((await engine.inbox.items({ limit: 9 })).items).toHaveLength(1);
   });
 
-  it('for a broker that is not here waits for one', async () => {
+  it('for a broker that is not here is left to who has one', async () => {
     const { clock, engine, store } = stage({ brokers: [] });
     await engine.start();
     await engine.submit('a', 1);
     await clock.advance('10m');
-    expect(engine.stats().outboxStuck).toBe(1);
+    expect(engine.stats().outboxStuck).toBe(0);
+    const other = createTestBroker();
+    const another = createEngine({ store, clock, brokers: [other], defer: queueMicrotask });
+    await another.start();
+    await clock.advance(0);
+    expect(other.published).toHaveLength(1);
     const stopped = engine.stop();
     await clock.advance('1m');
     await stopped;
-    expect(await store.takeOutbox(9, 0)).toHaveLength(1);
+    expect(await store.takeOutbox(9, 0)).toEqual([]);
   });
 
   it('does not hold up another', async () => {
@@ -141,8 +146,8 @@ describe('a review message', () => {
     const { clock, engine, store, broker, said } = stage();
     const { takeOutbox } = store;
     let isAway = true;
-    store.takeOutbox = (limit, leaseMs) =>
-      isAway ? Promise.reject(new Error('away')) : takeOutbox.call(store, limit, leaseMs);
+    store.takeOutbox = (...args) =>
+      isAway ? Promise.reject(new Error('away')) : takeOutbox.apply(store, args);
     await engine.start();
     await engine.submit('a', 1);
     await clock.advance('10s');
@@ -170,8 +175,10 @@ describe('a review message', () => {
   it('of a broker that throws waits, and those of another go out', async () => {
     const other = createTestBroker('topic');
     const broken = createTestBroker();
-    broken.publish = () => Promise.reject(new Error('closed'));
-    const { clock, engine, said } = stage({
+    broken.publish = () => {
+      throw new Error('closed');
+    };
+    const { clock, engine } = stage({
       brokers: [broken, other],
       review: (task) => ({
         ...outboxMessage('x'),
@@ -183,7 +190,40 @@ describe('a review message', () => {
     await engine.start();
     await clock.advance('1s');
     expect(other.published).toHaveLength(1);
-    expect(said).toContain('the broker did not take the outbox');
+    expect(engine.stats().outboxStuck).toBe(1);
+  });
+
+  it('waits while its broker is away, and goes out at once when it is back', async () => {
+    const { clock, engine, broker } = stage();
+    broker.isReady = false;
+    await engine.start();
+    await engine.submit('a', 1);
+    await clock.advance('1m');
+    expect(broker.published).toEqual([]);
+    broker.isReady = true;
+    await clock.advance(0);
+    expect(broker.published).toHaveLength(1);
+  });
+
+  it('that broke its batch goes alone the next time, and repeats no other', async () => {
+    const { clock, engine, broker, texts } = stage({
+      review: ({ payload }) => outboxMessage(Buffer.from(payload).toString()),
+    });
+    const batches: [string[], boolean][] = [];
+    const lost: Published = { outcome: 'lost', failure: { class: 'transient' } };
+    const { publish } = broker;
+    broker.publish = (messages, options) => {
+      const all = messages.map(({ payload }) => Buffer.from(payload).toString());
+      batches.push([all, options.alone ?? false]);
+      if (!all.includes('2')) return publish.call(broker, messages, options);
+      return messages.map(async () => lost);
+    };
+    for (const n of [1, 2, 3]) await engine.submit('a', n);
+    await engine.start();
+    await clock.advance('2m');
+    expect(batches[0]).toEqual([['1', '2', '3'], false]);
+    expect(batches.slice(1).every(([all, alone]) => all.length === 1 && alone)).toBe(true);
+    expect(texts().toSorted()).toEqual(['1', '3']);
     expect(engine.stats().outboxStuck).toBe(1);
   });
 

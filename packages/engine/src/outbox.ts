@@ -1,20 +1,24 @@
+import { delayFor } from 'redrive';
 import type { Host } from './host.ts';
 import { pause, persist } from './patience.ts';
-import type { Broker, Published } from './ports/broker.ts';
+import type { Broker, Publication, Published } from './ports/broker.ts';
 import type { OutboxMessage, Schedule } from './ports/schedule.ts';
+import { publish } from './publish.ts';
 
 const BATCH = 100;
-const LEASE_MS = 60_000;
+const BATCH_BYTES = 8 * 1024 * 1024;
+const LEASE_MS = 30_000;
 const PUBLISH_MS = 15_000;
-const MAX_PAUSE_MS = 60_000;
 /** Past this they are no longer told apart, only many. */
 const MAX_STUCK = 10_000;
+/** After a batch of which nothing was taken, or a store that is away: so long until the next look. */
+const pauses = { base: 200, cap: 5000, multiplier: 2, jitter: 'none' } as const;
 
 /** Publishes what was committed beside a task, at least once, without end: it is never given up. */
 export class Outbox {
   readonly #schedule: Schedule;
   readonly #host: Host;
-  readonly #brokerOf: (kind: string) => Broker | undefined;
+  readonly #brokers: readonly Broker[];
   readonly #everyMs: number;
   readonly #ending = new AbortController();
   /** What could not be published, and when it can be taken again. */
@@ -22,15 +26,10 @@ export class Outbox {
   #work: Promise<void> | undefined;
   #nap = new AbortController();
 
-  constructor(
-    schedule: Schedule,
-    host: Host,
-    brokerOf: (kind: string) => Broker | undefined,
-    everyMs: number,
-  ) {
+  constructor(schedule: Schedule, host: Host, brokers: readonly Broker[], everyMs: number) {
     this.#schedule = schedule;
     this.#host = host;
-    this.#brokerOf = brokerOf;
+    this.#brokers = brokers;
     this.#everyMs = everyMs;
   }
 
@@ -40,10 +39,11 @@ export class Outbox {
   }
 
   start(): void {
-    this.#work ??= this.#run();
+    // What cannot be sent from here is left to others.
+    if (this.#brokers.length > 0) this.#work ??= this.#run();
   }
 
-  /** Something new is there. */
+  /** Something new is there, or a broker is. */
   wake(): void {
     this.#nap.abort();
   }
@@ -59,17 +59,11 @@ export class Outbox {
     while (!signal.aborted) {
       // Before it looks: what comes while it publishes wakes it too.
       this.#nap = new AbortController();
-      let isMore = false;
-      try {
-        isMore = await this.#publish();
-        failures = 0;
-      } catch (error) {
-        failures = Math.min(failures + 1, 20);
-        this.#host.log.warn({ err: error }, 'the outbox could not be read, trying again');
-      }
-      if (isMore) continue;
-      if (failures > 0)
-        await pause(this.#host, Math.min(100 * 2 ** failures, MAX_PAUSE_MS), signal);
+      const came = await this.#round();
+      failures = came === 'nothing' ? failures + 1 : 0;
+      if (came === 'more') continue;
+      // Woken or not: what nobody takes is not tried again at once because one more came.
+      if (failures > 0) await pause(this.#host, delayFor(pauses, { attempt: failures }), signal);
       else await pause(this.#host, this.#restMs(), AbortSignal.any([this.#nap.signal, signal]));
     }
   }
@@ -81,29 +75,60 @@ export class Outbox {
     return restMs;
   }
 
-  async #publish(): Promise<boolean> {
+  /** `nothing`: there was something, or may have been, and none of it could be sent. */
+  async #round(): Promise<'more' | 'all' | 'nothing'> {
+    const kinds = this.#brokers.filter(({ isReady }) => isReady).map(({ kind }) => kind);
+    if (kinds.length === 0) return 'all';
     const now = this.#host.clock.monotonic();
-    const messages = await this.#schedule.takeOutbox(BATCH, LEASE_MS);
-    const isMore = messages.length === BATCH;
-    // Free again, and not found: another instance has it now.
-    for (const [id, at] of this.#stuck) if (at <= now && !isMore) this.#stuck.delete(id);
-    const sent: number[] = [];
-    for (const [kind, some] of Map.groupBy(messages, ({ destination }) => destination.kind)) {
-      const outcomes = await this.#publishTo(kind, some);
-      for (const [i, { id }] of some.entries()) {
-        if (outcomes[i]?.outcome === 'confirmed') sent.push(id);
-        else this.#failed(id, outcomes[i]);
-      }
+    try {
+      const only = { kinds, maxBytes: BATCH_BYTES };
+      const messages = await this.#schedule.takeOutbox(BATCH, LEASE_MS, only);
+      // Free again, and not found: another instance has it now.
+      for (const [id, at] of this.#stuck)
+        if (at <= now && messages.length === 0) this.#stuck.delete(id);
+      if (messages.length === 0) return 'all';
+      return (await this.#publishAll(messages)) ? 'more' : 'nothing';
+    } catch (error) {
+      this.#host.log.warn({ err: error }, 'the outbox could not be read, trying again');
+      return 'nothing';
     }
-    if (sent.length > 0) await this.#drop(sent);
-    for (const id of sent) this.#stuck.delete(id);
-    return isMore;
   }
 
-  #failed(id: number, outcome: Published | undefined): void {
+  /** Whether any of them was taken. */
+  async #publishAll(messages: readonly OutboxMessage[]): Promise<boolean> {
+    const outcomes = await Promise.all(this.#send(messages));
+    const sent = messages.filter((_, i) => outcomes[i]!.outcome === 'confirmed');
+    const left = messages.filter((_, i) => outcomes[i]!.outcome !== 'confirmed');
     const at = this.#host.clock.monotonic() + LEASE_MS;
-    if (this.#stuck.size < MAX_STUCK) this.#stuck.set(id, at);
-    this.#host.log.warn({ outcome }, 'a message of the outbox could not be published');
+    for (const { id } of left) if (this.#stuck.size < MAX_STUCK) this.#stuck.set(id, at);
+    if (left.length > 0) {
+      const outcome = outcomes.find((one) => one.outcome !== 'confirmed');
+      const facts = { messages: left.length, outcome };
+      this.#host.log.warn(facts, 'messages of the outbox could not be published');
+    }
+    if (sent.length > 0) await this.#drop(sent.map(({ id }) => id));
+    for (const { id } of sent) this.#stuck.delete(id);
+    return sent.length > 0;
+  }
+
+  /** What failed before goes alone: it may be what broke its batch. */
+  #send(messages: readonly OutboxMessage[]): Promise<Published>[] {
+    const answers = new Map<number, Promise<Published>>();
+    const send = (kind: string, some: readonly OutboxMessage[], alone: boolean) => {
+      // It was asked for what it can send.
+      const broker = this.#brokers.find((one) => one.kind === kind)!;
+      const publications = some.map(publicationOf);
+      const published = publish(broker, publications, { timeoutMs: PUBLISH_MS, alone });
+      for (const [i, { id }] of some.entries()) answers.set(id, published[i]!);
+    };
+    const fresh = messages.filter(({ id }) => !this.#stuck.has(id));
+    for (const [kind, some] of Map.groupBy(fresh, ({ destination }) => destination.kind)) {
+      send(kind, some, false);
+    }
+    for (const one of messages.filter(({ id }) => this.#stuck.has(id))) {
+      send(one.destination.kind, [one], true);
+    }
+    return messages.map(({ id }) => answers.get(id)!);
   }
 
   /** Tried until it is written, or they would all be published once more. */
@@ -114,20 +139,10 @@ export class Outbox {
       until: this.#ending.signal,
     });
   }
+}
 
-  async #publishTo(kind: string, messages: readonly OutboxMessage[]): Promise<Published[]> {
-    const broker = this.#brokerOf(kind);
-    if (!broker) return [];
-    const publications = messages.map(({ destination, payload, headers }) => ({
-      address: destination.address,
-      payload,
-      headers,
-    }));
-    try {
-      return await broker.publish(publications, PUBLISH_MS);
-    } catch (error) {
-      this.#host.log.warn({ err: error, kind }, 'the broker did not take the outbox');
-      return [];
-    }
-  }
+function publicationOf({ destination, payload, headers }: OutboxMessage): Publication {
+  const { 'content-type': contentType, ...rest } = headers;
+  const { address } = destination;
+  return { address, payload, headers: rest, ...(contentType ? { contentType } : {}) };
 }

@@ -46,3 +46,37 @@ export function pause(host: Host, ms: number, until: AbortSignal): Promise<void>
     until.addEventListener('abort', end);
   });
 }
+
+/** Whether it came about in that time, and before `until` aborted. */
+export async function within(
+  host: Host,
+  ms: number,
+  work: Promise<unknown>,
+  until?: AbortSignal,
+): Promise<boolean> {
+  let isDone = false;
+  const done = work.then(
+    () => (isDone = true),
+    (error: unknown) => host.log.error({ err: error }, 'stopping met an error'),
+  );
+  const limit = new AbortController();
+  const signals = until ? [until, limit.signal] : [limit.signal];
+  await Promise.race([done, pause(host, ms, AbortSignal.any(signals))]);
+  limit.abort();
+  return isDone;
+}
+
+/** Each is closed, whatever becomes of the others; one that hangs is left behind. */
+export async function closeAll(
+  host: Host,
+  ms: number,
+  all: readonly (() => Promise<void>)[],
+): Promise<void> {
+  const faults: unknown[] = [];
+  for (const close of all) {
+    const closed = close().catch((error: unknown) => void faults.push(error));
+    const isClosed = await within(host, ms, closed);
+    if (!isClosed) host.log.error({}, 'something did not close in time, and was left behind');
+  }
+  if (faults.length > 0) throw faults[0];
+}

@@ -148,7 +148,9 @@ describe('a broker that hangs', () => {
       capabilities: { returnsUnroutable: true, confirms: true },
       open: () => Promise.resolve(),
       close: () => Promise.resolve(),
-      publish: () => new Promise(nothing),
+      isReady: true,
+      watch: () => nothing,
+      publish: (messages) => messages.map(() => new Promise(nothing)),
       consume: () => Promise.reject(new Error('not asked for')),
     };
     const { clock, engine } = stage({ brokers: [broker], lane: { timeout: '5s' } });

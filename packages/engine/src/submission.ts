@@ -205,7 +205,7 @@ function checkedName(name: string): string {
   return name;
 }
 
-function checkedKey(key: string, path: string): string {
+export function checkedKey(key: string, path: string): string {
   if (
     typeof key !== 'string' ||
     key === '' ||
@@ -224,7 +224,7 @@ function checkedOnDead(onDead: unknown): { onDead?: 'release' } {
   throw refused('INVALID_TASK', 'onDead', "It is 'block' or 'release'.");
 }
 
-function checkedContext(context: TaskContext): TaskContext {
+export function checkedContext(context: TaskContext): TaskContext {
   if (typeof context !== 'object' || Array.isArray(context)) {
     throw refused('INVALID_TASK', 'context', 'A context is an object: headers, method, secret.');
   }
@@ -244,7 +244,11 @@ function checkedContext(context: TaskContext): TaskContext {
   return cleanData(JSON.parse(json)) as TaskContext;
 }
 
-function timeOf(time: Date | number | undefined, path: string, nowMs: number): number | undefined {
+export function timeOf(
+  time: Date | number | undefined,
+  path: string,
+  nowMs: number,
+): number | undefined {
   if (time === undefined) return undefined;
   // Not whatever can be made a number: null would mean 1970, and expire at once.
   const ms = time instanceof Date ? time.getTime() : time;

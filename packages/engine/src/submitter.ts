@@ -125,6 +125,22 @@ export class Submitter {
   }
 }
 
+/** Of what was accepted, by lane: the time until the first is due. */
+export function firstDue(
+  arrivals: readonly Arrival[],
+  results: readonly (Accepted | object)[],
+  nowMs: number,
+): Map<string, number> {
+  const first = new Map<string, number>();
+  for (const [i, { task }] of arrivals.entries()) {
+    if (results[i] !== 'accepted') continue;
+    const { lane, due } = task;
+    const inMs = 'inMs' in due ? due.inMs : Math.max(0, due.atMs - nowMs);
+    first.set(lane, Math.min(first.get(lane) ?? Infinity, inMs));
+  }
+  return first;
+}
+
 /** What was written as JSON here says so where it arrives. */
 function withContentType(submission: Submission, { kind }: Destination): Submission {
   const { context, payload } = submission;
@@ -145,7 +161,7 @@ interface SubmitterParts {
 }
 
 /** A fault of the task itself; anything else, a store that is away, concerns all of them. */
-function rejected(error: unknown): Rejected {
+export function rejected(error: unknown): Rejected {
   if (isConfigError(error)) {
     return { status: 'rejected', code: 'UNKNOWN_POLICY', message: error.message, path: 'policy' };
   }

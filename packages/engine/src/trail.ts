@@ -1,9 +1,12 @@
 import { type AuditEntry, type DefinedPolicy, delayFor, policyEntry } from 'redrive';
 import type { Host } from './host.ts';
 import { pause } from './patience.ts';
+import { EngineError } from './errors.ts';
 import {
   type AuditEvent,
   type AuditOptions,
+  type AuditPage,
+  type AuditQuery,
   type AuditSink,
   REGISTER_AGAIN_MS,
 } from './ports/audit.ts';
@@ -93,6 +96,16 @@ export class Trail {
     if (this.#registered.size >= MAX_REGISTERED) this.#registered.clear();
     this.#registered.set(fingerprint, nowMs);
     this.write(policyEntry(policy));
+  }
+
+  /** What was written, the newest first. */
+  async read(query: AuditQuery): Promise<AuditPage> {
+    const { sink } = this.#settings;
+    if (sink?.read) return sink.read(query);
+    const message = sink
+      ? 'The sink of the audit trail cannot be read back. Look where it writes to.'
+      : 'There is no audit trail: it is off.';
+    throw new EngineError('AUDIT_UNREADABLE', message);
   }
 
   /** Deletes what is past its retention, at most so much at once; answers how much. */

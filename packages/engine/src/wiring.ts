@@ -16,6 +16,7 @@ import { Outbox } from './outbox.ts';
 import { Policies } from './policies.ts';
 import type { Store } from './ports/store.ts';
 import { Pruner } from './pruner.ts';
+import { Reporter } from './report.ts';
 import { Settler } from './settler.ts';
 import { Submitter } from './submitter.ts';
 import { Trail } from './trail.ts';
@@ -47,7 +48,8 @@ export function wire(
   const policyOf = (lane: string) => directory.policyOf(lane);
   const settingsOf = (lane: string) => directory.settingsOf(lane);
 
-  const lanes = new Lanes(store, host, instance, settingsOf, () => dispatcher.wake());
+  const reachOf = (lane: string) => directory.reachOf(lane);
+  const lanes = new Lanes(store, host, instance, settingsOf, reachOf, () => dispatcher.wake());
   const nowMs = () => lanes.nowMs;
   const policies = new Policies(store, host.log, options.policies ?? {}, policyOf);
   const settler = new Settler(store, host, until);
@@ -58,7 +60,7 @@ export function wire(
   const observer = new Observer(options.on, trail, host.log, options.policies, (item, about) =>
     hook?.entered(item, about, nowMs()),
   );
-  const outbox = new Outbox(store, host, (kind) => directory.brokerOf(kind), pollMs);
+  const outbox = new Outbox(store, host, options.brokers ?? [], pollMs);
 
   const courier = new Courier({
     schedule: store,
@@ -100,14 +102,25 @@ export function wire(
     host,
     () => shared.seed,
     nowMs,
-    (...about) => observer.judged(...about),
+    (...about) => observer.came(...about),
   );
   const { handlers } = directory;
   const canOrder = store.capabilities.ordering;
   const checks = { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs };
   const submitter = new Submitter({ ...checks, canOrder });
-  const ended = (job: Job) =>
-    observer.acted(`job ${job.state}`, { job: job.id, details: { why: job.why } });
+  const reporter = new Reporter({
+    policies,
+    policyOf,
+    random: host.random,
+    nowMs,
+    maxPayloadBytes,
+    canOrder,
+    ...(review ? { review } : {}),
+  });
+  const ended = ({ id: job, state, why }: Job) => {
+    observer.acted(`job ${state}`, { job, details: { why } });
+    observer.tell({ type: 'jobEnded', job, state, ...(why === undefined ? {} : { why }) });
+  };
   const runner = new JobRunner({ store, host, instance, nowMs, pollMs, ended });
   const desk = new Desk({
     store: opened,
@@ -129,5 +142,6 @@ export function wire(
   const pruner = new Pruner(store, host, lanes, courier, pruning);
 
   const delivering = { shared, host, directory, lanes, settler, courier, dispatcher };
-  return { ...delivering, intake, submitter, pruner, outbox, trail, observer, runner, desk, hook };
+  const coming = { intake, submitter, reporter };
+  return { ...delivering, ...coming, pruner, outbox, trail, observer, runner, desk, hook };
 }

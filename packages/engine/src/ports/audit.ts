@@ -7,11 +7,42 @@ export interface AuditSink {
   /** Writes in order, all or nothing. */
   write(events: readonly AuditEvent[]): Promise<void>;
   /**
+   * The newest first, keyset paging. It may look at a bounded number of events only, and then says where to go on: a page
+   * that had to look far has few events, or none. Times are taken to grow with the ids, about: where it looked at nothing
+   * but events before `fromMs`, and had to stop there, that is the end.
+   */
+  read?(query: AuditQuery): Promise<AuditPage>;
+  /**
    * Deletes events older than that, oldest first and at most `limit`; answers how many. A `policy_registered` stays for
    * another `REGISTER_AGAIN_MS`: decisions that are kept may need it.
    */
   prune?(olderThanMs: number, limit: number): Promise<number>;
   close?(): Promise<void>;
+}
+
+export interface AuditQuery {
+  /** Only ids below this one. */
+  before?: number;
+  limit: number;
+  /** The `event_type`. */
+  type?: string;
+  /** Of the task that it is about, as `messageIdOf` finds it. */
+  messageId?: string;
+  /** From then on, and before then, by the event's own time. */
+  fromMs?: number;
+  toMs?: number;
+}
+
+export interface AuditPage {
+  events: AuditRecord[];
+  /** Where to go on; absent: there are no more. */
+  next?: number;
+}
+
+/** An event as it was written, and its number in the sink. */
+export interface AuditRecord {
+  id: number;
+  event: AuditEvent;
 }
 
 export interface AuditOptions {
@@ -27,3 +58,12 @@ export interface AuditOptions {
 
 /** A policy in use is registered again so often: whatever is cut from a trail's beginning, the rest replays alone. */
 export const REGISTER_AGAIN_MS = 3_600_000;
+
+/**
+ * Which message an event is about: what somebody did by hand names it beside the other fields, a decision among those of
+ * Redrive, which a strict trail does not have.
+ */
+export function messageIdOf({ message_id: named, redrive }: AuditEvent): string | undefined {
+  const id = named ?? redrive?.['message_id'];
+  return typeof id === 'string' ? id : undefined;
+}

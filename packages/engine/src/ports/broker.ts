@@ -9,8 +9,16 @@ export interface Broker {
   open(): Promise<void>;
   close(): Promise<void>;
 
-  /** Publishes a batch and waits for the confirms. One outcome per message: one bad message never spoils the others. */
-  publish(messages: readonly Publication[], timeoutMs: number): Promise<Published[]>;
+  /** Whether it takes messages now. While it does not, nothing is claimed for it. */
+  readonly isReady: boolean;
+  /** Calls back when that has changed. Returns the end of it. */
+  watch(listener: () => void): () => void;
+
+  /**
+   * Publishes. One answer per message, as soon as it is known, and never a rejection: one that is bad or that nobody
+   * confirms spoils and holds up no other.
+   */
+  publish(messages: readonly Publication[], options: PublishOptions): Promise<Published>[];
 
   /** Hands over messages as they come, never more unacknowledged ones than the limits. */
   consume(
@@ -27,6 +35,13 @@ export interface BrokerCapabilities {
   confirms: boolean;
 }
 
+export interface PublishOptions {
+  /** How long a confirm may take. */
+  timeoutMs: number;
+  /** It may be what broke something before: nothing else may depend on how it goes. */
+  alone?: boolean;
+}
+
 export interface Publication {
   address: string;
   payload: Uint8Array;
@@ -35,12 +50,15 @@ export interface Publication {
   extra?: Readonly<Record<string, unknown>>;
 }
 
-/** `unknown`: it may have been taken or not; the lane is in trouble. No attempt is burnt by it. */
+/**
+ * `impossible`: the broker will never take it as it is. `refused`: not taken, its destination is in trouble. `unknown`: no
+ * answer in time, so its destination is in trouble, and it may have been taken. `lost`: the connection or the channel went
+ * away under it, which says nothing of its destination; it may have been taken. `away`: it was not sent, since the broker is
+ * not ready. None of these burns an attempt.
+ */
 export type Published =
-  | { outcome: 'confirmed' }
-  | { outcome: 'unroutable' }
-  | { outcome: 'refused'; failure: Failure }
-  | { outcome: 'unknown'; failure: Failure };
+  | { outcome: 'confirmed' | 'unroutable' }
+  | { outcome: 'impossible' | 'refused' | 'unknown' | 'lost' | 'away'; failure: Failure };
 
 export interface ConsumeLimits {
   maxMessages: number;
@@ -55,6 +73,8 @@ export interface Received {
   contentType?: string;
   redelivered: boolean;
   extra?: Readonly<Record<string, unknown>>;
+  /** Set by the broker when the channel that it came over is gone: it comes again, and to acknowledge it does nothing. */
+  gone?: boolean;
 }
 
 export interface Consumer {

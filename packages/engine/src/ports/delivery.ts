@@ -26,15 +26,16 @@ export interface Run {
 
 /**
  * `done`: it worked. `taken`: a broker has it now. `failed`: an execution failed. `refused`: the lane is in trouble
- * and nothing ran. `unroutable`: nobody is there. `invalid`: the payload is not what the destination takes. The
- * last three are a handler's own wishes.
+ * and nothing ran. `lost`: the way there broke under it, which says nothing of the lane. `away`: there is no way there now.
+ * `unroutable`: nobody is there. `invalid`: the payload is not what the destination takes; `oversized`: its headers are too
+ * large; `impossible`: it can never be sent as it is. The last three are a handler's own wishes.
  */
 export type Outcome =
   | { type: 'done' }
   | { type: 'taken' }
   | { type: 'failed'; failure: Failure; answer?: string }
-  | { type: 'refused'; failure: Failure }
-  | { type: 'unroutable' | 'invalid'; failure: Failure }
+  | { type: 'refused' | 'lost' | 'away'; failure: Failure }
+  | { type: 'unroutable' | 'invalid' | 'oversized' | 'impossible'; failure: Failure }
   | { type: 'retryIn'; delayMs: number; failure: Failure }
   | { type: 'giveUp'; failure: Failure }
   | { type: 'snooze'; delayMs: number };

@@ -61,7 +61,7 @@ export interface Schedule {
   prune(request: PruneRequest): Promise<number>;
 
   /** Leases outbox messages, oldest first. */
-  takeOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]>;
+  takeOutbox(limit: number, leaseMs: number, only?: OutboxFilter): Promise<OutboxMessage[]>;
   dropOutbox(ids: readonly number[]): Promise<void>;
 
   /** Calls back when something may be due earlier than known, or shared state changed. Returns the end of it. */
@@ -182,9 +182,18 @@ export interface PruneRequest {
   limit: number;
 }
 
+/** Which of them. */
+export interface OutboxFilter {
+  /** Only destinations of these kinds: what cannot be sent here is left to others. */
+  kinds?: readonly string[];
+  /** Payloads of no more bytes in all, but always one. */
+  maxBytes?: number;
+}
+
 export interface NewOutboxMessage {
   destination: Destination;
   payload: Uint8Array;
+  /** A `content-type` among them is that of the message. */
   headers: Readonly<Record<string, string>>;
 }
 

@@ -1,3 +1,4 @@
+import type { Reason } from '../task.ts';
 import type { AuditSink } from './audit.ts';
 import type { Inbox } from './inbox.ts';
 import type { Schedule } from './schedule.ts';
@@ -7,6 +8,21 @@ export interface Store extends Schedule, Inbox {
   /** Connects and checks the schema. Safe to call again. */
   open(): Promise<void>;
   close(): Promise<void>;
+  /** Counts what waits and what is open, of one moment and exactly. It looks at all of it: ask seldom. */
+  census(): Promise<Census>;
   /** Where the trail goes when audit is on and no other sink is given. */
   readonly audit?: AuditSink;
+}
+
+/** How much there is to do. */
+export interface Census {
+  /** Tasks that are pending: waiting, blocked and in delivery. */
+  pending: number;
+  /**
+   * Ms until the first task is due that waits for its time only, negative where it is overdue: neither blocked nor in
+   * delivery. One whose lease is over is due since then. Absent: there is none.
+   */
+  oldestDueInMs?: number;
+  /** Open items of the inbox. A reason that nothing is open for is absent. */
+  open: Partial<Record<Reason, number>>;
 }

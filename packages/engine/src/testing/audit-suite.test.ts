@@ -13,10 +13,10 @@ async function broken(make: (audit: MemoryAudit) => AuditSink): Promise<string[]
 
 async function failing(
   make: () => { sink: AuditSink; written: () => readonly AuditEvent[] },
-  pruning = false,
+  can: { pruning?: boolean; reading?: boolean } = {},
 ): Promise<string[]> {
   const suite = auditSuite({
-    pruning,
+    ...can,
     async open() {
       const { sink, written } = make();
       return { sink, written: async () => written(), close: async () => {} };
@@ -82,10 +82,15 @@ describe('the suite of an audit sink', () => {
     expect(await broken((audit) => audit)).toEqual([]);
   });
 
-  it('leaves pruning out where a sink cannot', () => {
+  it.each([
+    ['prune', 'pruning'],
+    ['read', 'reading'],
+  ])('leaves out what a sink without `%s` cannot', (method, need) => {
     const suite = auditSuite({ open: () => Promise.reject(new Error('never')) });
-    const isSkipped = ({ skip }: { skip?: string }) => skip === 'declared as not pruning';
-    expect(suite.filter(isSkipped)).toEqual(suite.filter(({ name }) => name.startsWith('prune:')));
+    const isSkipped = ({ skip }: { skip?: string }) => skip === `declared as not ${need}`;
+    expect(suite.filter(isSkipped)).toEqual(
+      suite.filter(({ name }) => name.startsWith(`${method}:`)),
+    );
     expect(suite.some(isSkipped)).toBe(true);
   });
 });
@@ -145,10 +150,195 @@ describe('the suite of a sink that prunes', () => {
       'prune: deletes the oldest first, and no more than its limit',
     ],
   ])('finds one that %s', async (_, changed, fails) => {
-    expect(await failing(prunes(changed), true)).toContain(fails);
+    expect(await failing(prunes(changed), { pruning: true })).toContain(fails);
   });
 
   it('finds nothing in one that keeps its promises', async () => {
-    expect(await failing(prunes(), true)).toEqual([]);
+    expect(await failing(prunes(), { pruning: true })).toEqual([]);
+  });
+});
+
+type Read = Required<AuditSink>['read'];
+
+/** Reads as it should, but for what is changed. */
+function reads(changed: (read: Read, audit: MemoryAudit) => Read) {
+  return () => {
+    const audit = new MemoryAudit();
+    const read = changed((query) => audit.read(query), audit);
+    const sink: AuditSink = { write: (events) => audit.write(events), read };
+    return { sink, written: () => audit.events };
+  };
+}
+
+describe('the suite of a sink that is read', () => {
+  it.each<[string, (read: Read, audit: MemoryAudit) => Read, string]>([
+    [
+      'begins with the oldest',
+      (read) => async (query) => {
+        const page = await read(query);
+        return { ...page, events: page.events.toReversed() };
+      },
+      'read: gives whole events, the newest first',
+    ],
+    [
+      'gives the columns of its table only',
+      (read) => async (query) => {
+        const page = await read(query);
+        const events = page.events.map(({ id, event }) => {
+          const { event_type, timestamp, sequence } = event;
+          return { id, event: { event_type, timestamp, sequence } };
+        });
+        return { ...page, events };
+      },
+      'read: gives whole events, the newest first',
+    ],
+    [
+      'goes on with the last event of the page before',
+      (read) => async (query) => {
+        const page = await read(query);
+        return page.next === undefined ? page : { ...page, next: page.next + 1 };
+      },
+      'read: gives page after page, each event once, and ends',
+    ],
+    [
+      'leaves one out between two pages',
+      (read) => async (query) => {
+        const page = await read(query);
+        return page.next === undefined ? page : { ...page, next: page.next - 1 };
+      },
+      'read: gives page after page, each event once, and ends',
+    ],
+    [
+      'never goes on',
+      (read) => async (query) => ({ events: (await read(query)).events }),
+      'read: gives page after page, each event once, and ends',
+    ],
+    [
+      'promises more where there is none',
+      (read) => async (query) => {
+        const page = await read(query);
+        const last = page.events.at(-1);
+        return last ? { ...page, next: last.id } : page;
+      },
+      'read: has no `next` where the last page is full',
+    ],
+    [
+      'knows no limit',
+      (read) => (query) => read({ ...query, limit: 1000 }),
+      'read: keeps to its limit',
+    ],
+    [
+      'counts its pages from the end',
+      (_, audit) =>
+        async ({ before = 0, limit }) => {
+          const events = audit.events.toReversed().map((event, i) => ({ id: i, event }));
+          const page = events.slice(before, before + limit);
+          return { events: page, ...(page.length < limit ? {} : { next: before + limit }) };
+        },
+      'read: goes on where it was, whatever is written meanwhile',
+    ],
+    [
+      'looks at no type',
+      (read) => (query) => {
+        const { type: _, ...rest } = query;
+        return read(rest);
+      },
+      'read: finds by the type',
+    ],
+    [
+      'looks at no message',
+      (read) => (query) => {
+        const { messageId: _, ...rest } = query;
+        return read(rest);
+      },
+      'read: finds by the message, of decisions and of what was done by hand',
+    ],
+    [
+      'knows messages of decisions only',
+      (read) => async (query) => {
+        const page = await read(query);
+        if (query.messageId === undefined) return page;
+        const events = page.events.filter(({ event }) => event.redrive?.['message_id']);
+        return { ...page, events };
+      },
+      'read: finds by the message, of decisions and of what was done by hand',
+    ],
+    [
+      'takes any mention of an id for the message',
+      (read, audit) => async (query) => {
+        if (query.messageId === undefined) return read(query);
+        const { messageId } = query;
+        const events = audit.events
+          .map((event, i) => ({ id: i, event }))
+          .filter(({ event }) => JSON.stringify(event).includes(messageId));
+        return { events: events.toReversed() };
+      },
+      'read: takes no other mention of an id for the message',
+    ],
+    [
+      'filters what one page has found',
+      (read) =>
+        async ({ messageId, ...query }) => {
+          const page = await read(query);
+          const events = page.events.filter(
+            ({ event }) =>
+              messageId === undefined ||
+              [event['message_id'], event.redrive?.['message_id']].includes(messageId),
+          );
+          return { events };
+        },
+      'read: takes no other mention of an id for the message',
+    ],
+    [
+      'has the end among what it finds',
+      (read) => (query) =>
+        read(query.toMs === undefined ? query : { ...query, toMs: query.toMs + 1 }),
+      'read: finds by the time, from then on and before then',
+    ],
+    [
+      'stops at the first event that is too old',
+      (read) => async (query) => {
+        const { fromMs = -Infinity } = query;
+        const { fromMs: _, ...rest } = query;
+        const page = await read(rest);
+        const isOld = ({ event }: { event: AuditEvent }) => Date.parse(event.timestamp) < fromMs;
+        const end = page.events.findIndex(isOld);
+        return end < 0 ? page : { events: page.events.slice(0, end) };
+      },
+      'read: finds what a clock that was off has dated elsewhere',
+    ],
+    [
+      'knows one filter at a time',
+      (read) => (query) => {
+        const { type: _, ...rest } = query;
+        return read(query.messageId === undefined ? query : rest);
+      },
+      'read: finds by all of it together, page after page',
+    ],
+    [
+      'hands out what it keeps',
+      (read, audit) => async (query) => {
+        const page = await read(query);
+        const kept = ({ id }: { id: number }) => ({ id, event: audit.events[id - 1]! });
+        return { ...page, events: page.events.map(kept) };
+      },
+      'read: gives what its reader does to it to nobody else',
+    ],
+    [
+      'finds something in nothing',
+      (read) => async (query) => ({ next: 1, ...(await read(query)) }),
+      'read: finds nothing where nothing was written',
+    ],
+  ])('finds one that %s', async (_, changed, fails) => {
+    expect(await failing(reads(changed), { reading: true })).toContain(fails);
+  });
+
+  it('finds nothing in one that keeps its promises', async () => {
+    expect(
+      await failing(
+        reads((read) => read),
+        { reading: true },
+      ),
+    ).toEqual([]);
   });
 });

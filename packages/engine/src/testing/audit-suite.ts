@@ -1,5 +1,6 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict';
 import { type AuditEvent, type AuditSink, REGISTER_AGAIN_MS } from '../ports/audit.ts';
+import { readCases } from './audit-read.ts';
 import { casesOf, type CaseTable, type ConformanceCase, needing } from './suite.ts';
 
 /** How the suite gets at the sink that it examines. */
@@ -8,9 +9,11 @@ export interface AuditSetup {
   open(): Promise<OpenedAudit>;
   /** Whether it has the method `prune`. */
   pruning?: boolean;
+  /** Whether it has the method `read`. */
+  reading?: boolean;
 }
 
-type Need = 'pruning';
+type Need = 'pruning' | 'reading';
 
 export interface OpenedAudit {
   sink: AuditSink;
@@ -21,8 +24,8 @@ export interface OpenedAudit {
 
 /** Every promise of the port `AuditSink`, one by one. */
 export function auditSuite(setup: AuditSetup): ConformanceCase[] {
-  const capabilities = { pruning: setup.pruning ?? false };
-  const tables = { audit: cases, prune: pruneCases };
+  const capabilities = { pruning: setup.pruning ?? false, reading: setup.reading ?? false };
+  const tables = { audit: cases, prune: pruneCases, read: readCases };
   return casesOf<OpenedAudit, Need>(tables, capabilities, async (body) => {
     const opened = await setup.open();
     try {

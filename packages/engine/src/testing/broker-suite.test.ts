@@ -118,19 +118,24 @@ const defects: Record<string, { defect: Defect; fails: string[] }> = {
   },
   'confirms what nobody gets': {
     defect: (broker) => ({
-      publish: async (messages, timeoutMs) => {
-        const published = await broker.publish(messages, timeoutMs);
-        return published.map(() => ({ outcome: 'confirmed' }));
-      },
+      publish: (messages, options) =>
+        broker.publish(messages, options).map(async (published) => {
+          await published;
+          return { outcome: 'confirmed' } as const;
+        }),
     }),
     fails: [
       'publish: says where nobody is, and spoils no other message by it',
       'lifecycle: closes twice without harm, and confirms nothing after that',
     ],
   },
+  'tells nobody': {
+    defect: () => ({ watch: () => () => undefined }),
+    fails: ['lifecycle: tells whoever watches when it is ready, and when it is not any more'],
+  },
   'publishes in any order': {
     defect: (broker) => ({
-      publish: async (messages, timeoutMs) => broker.publish(messages.toReversed(), timeoutMs),
+      publish: (messages, options) => broker.publish(messages.toReversed(), options),
     }),
     fails: ['publish: keeps the order of one queue'],
   },

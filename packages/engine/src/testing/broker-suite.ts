@@ -1,14 +1,22 @@
 import { deepEqual, equal, notEqual, ok } from 'node:assert/strict';
-import type {
-  Broker,
-  BrokerCapabilities,
-  ConsumeLimits,
-  Consumer,
-  Publication,
-  Received,
-} from '../ports/broker.ts';
+import type { BrokerCapabilities, Received } from '../ports/broker.ts';
+import {
+  confirm,
+  expectEmpty,
+  LIMIT,
+  listen,
+  message,
+  numbered,
+  publish,
+  receive,
+  textOf,
+  turnAround,
+  unlimited,
+  type OpenedBroker,
+  type Stage,
+} from './broker-fixtures.ts';
 import { bytes } from './fixtures.ts';
-import { casesOf, type CaseTable, type ConformanceCase, patient, type Until } from './suite.ts';
+import { casesOf, type CaseTable, type ConformanceCase, patient } from './suite.ts';
 
 /** How the suite gets at the broker that it examines. */
 export interface BrokerSetup {
@@ -17,15 +25,6 @@ export interface BrokerSetup {
   open(): Promise<OpenedBroker>;
   /** How long a case waits for what must come (25 s). */
   patienceMs?: number;
-}
-
-export interface OpenedBroker {
-  broker: Broker;
-  /** The name of a queue that exists, is empty, and can be published to and consumed. Another one each time. */
-  queue: () => Promise<string>;
-  /** An address at which nobody is. */
-  nowhere: string;
-  close(): Promise<void>;
 }
 
 /** Every promise of the port `Broker`, one by one. */
@@ -43,11 +42,7 @@ export function brokerSuite(setup: BrokerSetup): ConformanceCase[] {
   });
 }
 
-type Stage = OpenedBroker & { until: Until };
 type BrokerCases = CaseTable<Stage, keyof BrokerCapabilities>;
-
-const LIMIT_MS = 20_000;
-const unlimited: ConsumeLimits = { maxMessages: 10_000, maxBytes: 1 << 30 };
 
 const publishCases: BrokerCases = {
   'confirms a message and brings it over': async (stage) => {
@@ -89,7 +84,7 @@ const publishCases: BrokerCases = {
   },
 
   'takes nothing at all': async ({ broker }) => {
-    deepEqual(await broker.publish([], LIMIT_MS), []);
+    deepEqual(broker.publish([], LIMIT), []);
   },
 
   'takes batches at the same time': async (stage) => {
@@ -114,13 +109,25 @@ const publishCases: BrokerCases = {
     deepEqual((await receive(stage, two, 1)).map(textOf), ['2']);
   },
 
+  'takes one that goes alone like any other': async (stage) => {
+    const queue = await stage.queue();
+    const options = { ...LIMIT, alone: true };
+    const alone = stage.broker.publish([message(queue, '1')], options);
+    const together = stage.broker.publish([message(queue, '2'), message(queue, '3')], LIMIT);
+    deepEqual(
+      (await Promise.all([...alone, ...together])).map(({ outcome }) => outcome),
+      ['confirmed', 'confirmed', 'confirmed'],
+    );
+    deepEqual((await receive(stage, queue, 3)).map(textOf).toSorted(), ['1', '2', '3']);
+  },
+
   'says where nobody is, and spoils no other message by it': {
     needs: 'returnsUnroutable',
     run: async (stage) => {
       const queue = await stage.queue();
       const lost = message(stage.nowhere, 'lost');
       const batch = [message(queue, '1'), lost, message(queue, '2'), lost, message(queue, '3')];
-      const outcomes = (await stage.broker.publish(batch, LIMIT_MS)).map(({ outcome }) => outcome);
+      const outcomes = (await publish(stage.broker, batch)).map(({ outcome }) => outcome);
       const [yes, no] = ['confirmed', 'unroutable'];
       deepEqual(outcomes, [yes, no, yes, no, yes]);
       deepEqual((await receive(stage, queue, 3)).map(textOf), ['1', '2', '3']);
@@ -304,8 +311,30 @@ const lifecycleCases: BrokerCases = {
     const address = await queue();
     await broker.close();
     await broker.close();
-    const outcomes = await broker.publish([message(address, 'late')], 1000).catch(() => []);
-    ok(outcomes.every(({ outcome }) => outcome === 'refused' || outcome === 'unknown'));
+    const outcomes = await publish(broker, [message(address, 'late')]);
+    deepEqual(
+      outcomes.map(({ outcome }) => outcome),
+      ['away'],
+    );
+    equal(broker.isReady, false);
+  },
+
+  'tells whoever watches when it is ready, and when it is not any more': async ({
+    broker,
+    until,
+  }) => {
+    await until('the broker to be ready', () => broker.isReady);
+    let told = 0;
+    const unwatch = broker.watch(() => (told += 1));
+    await broker.close();
+    equal(broker.isReady, false);
+    await until('it to be told', () => told > 0);
+    await broker.open();
+    await until('the broker to be ready again', () => broker.isReady);
+    const before = told;
+    unwatch();
+    await broker.close();
+    equal(told, before);
   },
 
   'works again after it was closed, with what nobody had acknowledged': async (stage) => {
@@ -318,56 +347,3 @@ const lifecycleCases: BrokerCases = {
     deepEqual((await receive(stage, source, 2)).map(textOf), ['0', '1']);
   },
 };
-
-function message(address: string, text: string): Publication {
-  return { address, payload: bytes(text), headers: {} };
-}
-
-function numbered(address: string, count: number): Publication[] {
-  return Array.from({ length: count }, (_, i) => message(address, String(i)));
-}
-
-function textOf({ payload }: Received): string {
-  return new TextDecoder().decode(payload);
-}
-
-async function confirm(broker: Broker, messages: readonly Publication[]): Promise<void> {
-  const outcomes = await broker.publish(messages, LIMIT_MS);
-  deepEqual(
-    outcomes,
-    messages.map(() => ({ outcome: 'confirmed' })),
-  );
-}
-
-async function listen(
-  broker: Broker,
-  source: string,
-  limits: ConsumeLimits = unlimited,
-): Promise<{ got: Received[]; consumer: Consumer }> {
-  const got: Received[] = [];
-  return { got, consumer: await broker.consume(source, limits, (one) => got.push(one)) };
-}
-
-/** Takes so many messages from a queue, for good. */
-async function receive(stage: Stage, source: string, count: number): Promise<Received[]> {
-  const { got, consumer } = await listen(stage.broker, source);
-  await stage.until(`${count} messages`, () => got.length >= count);
-  equal(got.length, count);
-  await consumer.ack(got);
-  await consumer.stop();
-  return got;
-}
-
-/** When this is over, whatever was on its way is over too. */
-async function turnAround(stage: Stage): Promise<void> {
-  const other = await stage.queue();
-  await confirm(stage.broker, [message(other, 'there and back')]);
-  await receive(stage, other, 1);
-}
-
-async function expectEmpty(stage: Stage, source: string): Promise<void> {
-  const { got, consumer } = await listen(stage.broker, source);
-  await turnAround(stage);
-  await consumer.stop();
-  deepEqual(got, []);
-}

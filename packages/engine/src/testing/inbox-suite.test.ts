@@ -249,6 +249,125 @@ const defects: Readonly<Record<string, { defect: Defect; fails: readonly string[
     }),
     fails: ['erase: leaves no trace of what was in it', 'erase: leaves every other message alone'],
   },
+  'counts only what can be claimed': {
+    defect: (store) => ({
+      census: async () => {
+        const tasks = await store.list({ status: 'pending', limit: 10 * ALL });
+        const pending = tasks.filter(({ blocked, lease }) => !blocked && lease === undefined);
+        return { ...(await store.census()), pending: pending.length };
+      },
+    }),
+    fails: [
+      'census: counts what is pending, whatever it waits for',
+      'census: counts each once: one that is blocked and was claimed since it has expired',
+      'census: does not take what is in delivery for due',
+    ],
+  },
+  'counts tasks in its indexes': {
+    defect: (store) => ({
+      census: async () => {
+        const tasks = await store.list({ status: 'pending', limit: 10 * ALL });
+        const held = tasks.filter(({ claims }) => claims > 0);
+        const blocked = tasks.filter((task) => task.blocked);
+        const due = tasks.filter((task) => !task.blocked && task.claims === 0);
+        const pending = held.length + blocked.length + due.length;
+        return { ...(await store.census()), pending };
+      },
+    }),
+    fails: ['census: counts each once: one that is blocked and was claimed since it has expired'],
+  },
+  'counts a page': {
+    defect: (store) => ({
+      census: async () => {
+        const census = await store.census();
+        return { ...census, pending: Math.min(census.pending, ALL) };
+      },
+    }),
+    fails: ['census: counts beyond a page'],
+  },
+  'counts what is over': {
+    defect: (store) => ({
+      census: async () => {
+        const tasks = await store.list({ limit: 10 * ALL });
+        return { ...(await store.census()), pending: tasks.length };
+      },
+    }),
+    fails: [
+      'census: counts nothing that is over',
+      'census: counts nothing that has failed in its place behind others',
+    ],
+  },
+  'takes everything for due': {
+    defect: (store) => ({
+      census: async () => {
+        const { nowMs } = await store.readState('none');
+        const tasks = await store.list({ status: 'pending', limit: 10 * ALL });
+        const { pending, open } = await store.census();
+        const firstMs = Math.min(...tasks.map(({ dueAtMs }) => dueAtMs));
+        return { pending, open, ...(pending > 0 ? { oldestDueInMs: firstMs - nowMs } : {}) };
+      },
+    }),
+    fails: [
+      'census: does not take what is in delivery for due',
+      'census: does not take what is blocked for due',
+    ],
+  },
+  'takes nothing for due that was claimed before': {
+    defect: (store) => ({
+      census: async () => {
+        const { nowMs } = await store.readState('none');
+        const tasks = await store.list({ status: 'pending', limit: 10 * ALL });
+        const { pending, open } = await store.census();
+        const waiting = tasks.filter(({ claims, blocked }) => claims === 0 && !blocked);
+        const firstMs = Math.min(...waiting.map(({ dueAtMs }) => dueAtMs));
+        return { pending, open, ...(waiting.length > 0 ? { oldestDueInMs: firstMs - nowMs } : {}) };
+      },
+    }),
+    fails: [
+      'census: takes one whose lease is over for due since then',
+      'census: knows one that waits again, though it was claimed before',
+    ],
+  },
+  'knows the first lane only': {
+    defect: (store) => ({
+      census: async () => {
+        const [lane] = await store.lanes({ limit: 1 });
+        const { pending, open } = await store.census();
+        return { pending, open, ...(lane ? { oldestDueInMs: lane.inMs } : {}) };
+      },
+    }),
+    fails: [
+      'census: says when the first is due, in whichever lane',
+      'census: says for how long the first is overdue',
+    ],
+  },
+  'counts items that are closed': {
+    defect: (store) => ({
+      census: async () => {
+        const { items } = await store.items({ limit: ALL });
+        const open: Partial<Record<InboxItem['reason'], number>> = {};
+        for (const { reason } of items) open[reason] = (open[reason] ?? 0) + 1;
+        return { ...(await store.census()), open };
+      },
+    }),
+    fails: ['census: counts an item while it is open'],
+  },
+  'counts items by the reason of their group': {
+    defect: (store) => ({
+      census: async () => {
+        const open: Partial<Record<InboxItem['reason'], number>> = {};
+        for (const group of await store.groups({ limit: ALL })) {
+          open[group.reason] = (open[group.reason] ?? 0) + group.open;
+        }
+        return { ...(await store.census()), open };
+      },
+    }),
+    fails: ['census: counts open items by their reason'],
+  },
+  'knows a census of something else': {
+    defect: () => ({ census: () => Promise.resolve({ pending: 1, open: { EXPIRED: 0 } }) }),
+    fails: ['census: finds nothing where nothing is'],
+  },
 };
 
 function setupOf(defect: Defect): StoreSetup {
@@ -292,9 +411,9 @@ describe('the suites of an inbox, and of order', () => {
 
   it('find nothing in one that keeps its promises', async () => {
     const methods = ['order', 'order after a failure', 'act', 'replay', 'restore', 'groups'];
-    expect(await broken(() => ({}), [...methods, 'freeze', 'tally', 'erase', 'filter'])).toEqual(
-      [],
-    );
+    expect(
+      await broken(() => ({}), [...methods, 'freeze', 'tally', 'erase', 'filter', 'census']),
+    ).toEqual([]);
   });
 });
 

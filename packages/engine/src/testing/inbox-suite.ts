@@ -28,9 +28,10 @@ import { freezeCases, jobActCases } from './inbox-jobs.ts';
 import { replayCases } from './inbox-replay.ts';
 import { forgetJobCases, membersCases, tallyCases } from './inbox-tally.ts';
 import { onStage, type StoreCases, type StoreSetup } from './stage.ts';
+import { censusCases } from './store-census.ts';
 import { casesOf, type ConformanceCase } from './suite.ts';
 
-/** Every promise of the port `Inbox`, one by one. */
+/** Every promise of the port `Inbox`, and of the census that a store takes of it and of its schedule, one by one. */
 export function inboxSuite(setup: StoreSetup): ConformanceCase[] {
   return casesOf(tables(), setup.capabilities, (body) => onStage(setup, body));
 }
@@ -53,6 +54,7 @@ function tables(): Readonly<Record<string, StoreCases>> {
     'forget a job': forgetJobCases,
     erase: eraseCases,
     'prune items': pruneItemsCases,
+    census: censusCases,
   };
 }
 

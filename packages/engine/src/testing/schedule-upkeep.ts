@@ -149,6 +149,24 @@ export const outboxCases: StoreCases = {
     equal((await store.takeOutbox(2, HOUR_MS)).length, 0);
   },
 
+  'leaves what goes elsewhere than asked for': async ({ store }) => {
+    const elsewhere = { ...outboxMessage('2'), destination: { kind: 'topic', address: 'b' } };
+    await send(store, ['1']);
+    await store.change([newTask()], () => ({ result: 1, outbox: elsewhere }));
+    await send(store, ['3']);
+    deepEqual(await store.takeOutbox(10, HOUR_MS, { kinds: ['none'] }), []);
+    deepEqual(await store.takeOutbox(10, HOUR_MS, { kinds: [] }), []);
+    const [first, ...more] = await store.takeOutbox(10, HOUR_MS, { kinds: ['topic', 'other'] });
+    deepEqual([plain(first!.destination), more], [elsewhere.destination, []]);
+    equal((await store.takeOutbox(10, HOUR_MS)).length, 2);
+  },
+
+  'gives no more bytes than asked for, but always one': async ({ store }) => {
+    await send(store, ['12345', '12345', '12345', '1', '12345678901']);
+    const take = async () => (await store.takeOutbox(10, HOUR_MS, { maxBytes: 10 })).length;
+    deepEqual([await take(), await take(), await take(), await take()], [2, 2, 1, 0]);
+  },
+
   'gives a message again when its lease is over': async ({ store, pass }) => {
     await send(store, ['1', '2']);
     const first = await store.takeOutbox(10, SHORT_MS);

@@ -10,11 +10,13 @@ describe('a test broker', () => {
   it('keeps what it took over, and only that', async () => {
     const broker = createTestBroker('topic');
     expect(broker.kind).toBe('topic');
-    expect(await broker.publish([message], 1000)).toEqual([{ outcome: 'confirmed' }]);
+    expect(await Promise.all(broker.publish([message], { timeoutMs: 1000 }))).toEqual([
+      { outcome: 'confirmed' },
+    ]);
     broker.answer = async ({ address }) =>
       address === 'orders' ? { outcome: 'unroutable' } : { outcome: 'confirmed' };
     const other = { ...message, address: 'mails' };
-    expect(await broker.publish([message, other], 1000)).toEqual([
+    expect(await Promise.all(broker.publish([message, other], { timeoutMs: 1000 }))).toEqual([
       { outcome: 'unroutable' },
       { outcome: 'confirmed' },
     ]);

@@ -14,6 +14,8 @@ export interface TestBroker extends Broker {
   readonly published: readonly Publication[];
   /** What becomes of a message; all are confirmed unless this is replaced. */
   answer: (message: Publication) => Published | Promise<Published>;
+  /** Whether it takes messages: true unless a test says otherwise. */
+  isReady: boolean;
   /** Puts a message into a source, for whoever consumes it. */
   put(source: string, message: Partial<Omit<Publication, 'address'>>): void;
   /** Messages of a source that nobody has acknowledged. */
@@ -31,6 +33,8 @@ class RecordingBroker implements TestBroker {
   /** What is to be consumed lies here; what is published only in `published`. */
   readonly #sources: MemoryBroker;
   answer: (message: Publication) => Published | Promise<Published> = () => confirmed;
+  readonly #listeners = new Set<() => void>();
+  #isReady = true;
 
   constructor(kind: string) {
     this.kind = kind;
@@ -42,12 +46,26 @@ class RecordingBroker implements TestBroker {
 
   async close(): Promise<void> {}
 
-  async publish(messages: readonly Publication[]): Promise<Published[]> {
-    const outcomes = await Promise.all(messages.map(async (message) => this.answer(message)));
-    for (const [i, message] of messages.entries()) {
-      if (outcomes[i]?.outcome === 'confirmed') this.published.push(message);
-    }
-    return outcomes;
+  watch(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  set isReady(isReady: boolean) {
+    this.#isReady = isReady;
+    for (const listener of this.#listeners) listener();
+  }
+
+  publish(messages: readonly Publication[]): Promise<Published>[] {
+    return messages.map(async (message) => {
+      const answer = await this.answer(message);
+      if (answer.outcome === 'confirmed') this.published.push(message);
+      return answer;
+    });
   }
 
   consume(
@@ -62,7 +80,7 @@ class RecordingBroker implements TestBroker {
   put(source: string, message: Partial<Omit<Publication, 'address'>>): void {
     const publication = { payload: new Uint8Array(), headers: {}, ...message, address: source };
     void this.#sources.open();
-    void this.#sources.publish([publication], PUT_MS);
+    void this.#sources.publish([publication], { timeoutMs: PUT_MS });
   }
 
   unacknowledged(source: string): number {

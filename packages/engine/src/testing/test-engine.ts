@@ -213,15 +213,18 @@ class MemoryEngine {
   }
 
   start: Engine['start'] = () => this.#engine.start();
+  report: Engine['report'] = (failures) => this.#engine.report(failures);
   consume: Engine['consume'] = (source) => this.#engine.consume(source);
-  cancel: Engine['cancel'] = (id, to) => this.#engine.cancel(id, to);
-  expedite: Engine['expedite'] = (id, to) => this.#engine.expedite(id, to);
-  succeeded: Engine['succeeded'] = (id, to) => this.#engine.succeeded(id, to);
+  cancel: Engine['cancel'] = (...args) => this.#engine.cancel(...args);
+  expedite: Engine['expedite'] = (...args) => this.#engine.expedite(...args);
+  succeeded: Engine['succeeded'] = (...args) => this.#engine.succeeded(...args);
   get: Engine['get'] = (id, to) => this.#engine.get(id, to);
   list: Engine['list'] = (query) => this.#engine.list(query);
   lanes: Engine['lanes'] = () => this.#engine.lanes();
   pause: Engine['pause'] = (lane, by) => this.#engine.pause(lane, by);
   resume: Engine['resume'] = (lane, by) => this.#engine.resume(lane, by);
+  census: Engine['census'] = () => this.#engine.census();
+  auditEvents: Engine['auditEvents'] = (query) => this.#engine.auditEvents(query);
   stats: Engine['stats'] = () => this.#engine.stats();
 }
 

@@ -3,16 +3,25 @@ import { describe, expect, it } from 'vitest';
 import { parseAddress } from './address.ts';
 import { readAllow } from './allow.ts';
 
-function refusal(allow: unknown, host: string, address: string): string | undefined {
+function allowed(allow: unknown, isPublic = true) {
   const faults: Fault[] = [];
-  const refuse = readAllow(allow, faults);
+  const read = readAllow(allow, isPublic, faults);
   expect(faults).toEqual([]);
-  return refuse(host, parseAddress(address)!);
+  return read;
+}
+
+function refusal(
+  allow: unknown,
+  host: string,
+  address: string,
+  isPublic = true,
+): string | undefined {
+  return allowed(allow, isPublic).refusal(host, parseAddress(address)!);
 }
 
 function faultsOf(allow: unknown): string[] {
   const faults: Fault[] = [];
-  readAllow(allow, faults);
+  readAllow(allow, true, faults);
   return faults.map(({ path, message }) => `${path} ${message}`);
 }
 
@@ -24,6 +33,39 @@ describe('allow', () => {
     expect(refusal([], 'db', '10.0.0.1')).toBe('private');
     expect(refusal([], 'db', 'fd00::1')).toBe('private');
     expect(refusal([], 'x', '240.0.0.1')).toBe('reserved');
+  });
+
+  it('lets no public address through where that is not wanted', () => {
+    expect(refusal(undefined, 'example.com', '93.184.215.14', false)).toBe('public');
+    expect(refusal(['loopback', 'private'], 'example.com', '2606:2800::1', false)).toBe('public');
+    expect(refusal(['loopback'], 'localhost', '127.0.0.1', false)).toBeUndefined();
+    // Through a translator it is as public.
+    expect(refusal([], 'example.com', '64:ff9b::1.1.1.1', false)).toBe('public');
+  });
+
+  it('opens public addresses by host, by range, or all of them', () => {
+    const allow = ['api.example.com', '*.example.org', '1.1.1.0/24'];
+    expect(refusal(allow, 'api.example.com', '93.184.215.14', false)).toBeUndefined();
+    expect(refusal(allow, 'a.example.org', '93.184.215.14', false)).toBeUndefined();
+    expect(refusal(allow, 'one.one', '1.1.1.1', false)).toBeUndefined();
+    expect(refusal(allow, 'example.com', '93.184.215.14', false)).toBe('public');
+    expect(refusal(['public'], 'example.com', '93.184.215.14', false)).toBeUndefined();
+    expect(refusal(['public'], 'db', '10.0.0.1', false)).toBe('private');
+    // Said twice is said once.
+    expect(refusal(['public'], 'example.com', '93.184.215.14')).toBeUndefined();
+  });
+
+  it('knows the names that no address can help', () => {
+    const named = allowed(['api.example.com', '*.example.org'], false);
+    expect(named.isHopeless('example.com')).toBe(true);
+    expect(named.isHopeless('example.org')).toBe(true);
+    expect(named.isHopeless('API.example.com.')).toBe(false);
+    expect(named.isHopeless('a.example.org')).toBe(false);
+    expect(allowed([], false).isHopeless('example.com')).toBe(true);
+    for (const word of ['public', 'private', 'loopback', '10.0.0.0/8', '1.1.1.1']) {
+      expect(allowed([word], false).isHopeless('example.com')).toBe(false);
+    }
+    expect(allowed([]).isHopeless('example.com')).toBe(false);
   });
 
   it('opens loopback and private each for itself', () => {
@@ -71,8 +113,10 @@ describe('allow', () => {
     ['224.0.0.1', 'multicast'],
     ['255.255.255.255', 'broadcast'],
   ])('never opens %s, whatever is allowed', (address, kind) => {
-    const allow = ['loopback', 'private', '0.0.0.0/0', '::/0', 'metadata.internal', '*.internal'];
+    const words = ['public', 'loopback', 'private'];
+    const allow = [...words, '0.0.0.0/0', '::/0', 'metadata.internal', '*.internal'];
     expect(refusal(allow, 'metadata.internal', address)).toBe(kind);
+    expect(refusal(allow, 'metadata.internal', address, false)).toBe(kind);
   });
 
   it('says of each entry that makes no sense where it stands', () => {
@@ -80,7 +124,7 @@ describe('allow', () => {
       faultsOf(['public', 'localhost:80', 'http://x', '10.0.0.0/40', '', 7, '*', '0x7f.1', 'a b']),
     ).toHaveLength(8);
     expect(faultsOf(['ok.example', 'a/b'])).toEqual([
-      expect.stringMatching(/^allow\.1 is not 'loopback'/),
+      expect.stringMatching(/^allow\.1 is not 'public', 'loopback'/),
     ]);
     expect(faultsOf('loopback')).toEqual(['allow is not a list of hosts and ranges.']);
   });

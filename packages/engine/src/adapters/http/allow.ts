@@ -14,34 +14,47 @@ import {
 /** Why a host's address must not be connected to; undefined: it may. */
 export type Refusal = (host: string, address: Address) => AddressKind | undefined;
 
+export interface Allowed {
+  refusal: Refusal;
+  /** Whatever addresses a host of this name has, none of them may be connected to. */
+  isHopeless: (name: string) => boolean;
+}
+
 /**
- * Reads the list of what is allowed besides public addresses: `loopback`, `private`, a range (`10.1.0.0/16`), an
- * address, a host (`billing.internal`), or all hosts below one (`*.internal`).
+ * Reads the list of what is allowed: `public`, `loopback`, `private`, a range (`10.1.0.0/16`), an address, a host
+ * (`billing.internal`), or all hosts below one (`*.internal`). `isPublic`: public addresses are, whatever the list says.
  */
-export function readAllow(allow: unknown, faults: Fault[]): Refusal {
-  const kinds = new Set<AddressKind>(['public']);
+export function readAllow(allow: unknown, isPublic: boolean, faults: Fault[]): Allowed {
+  const kinds = new Set<AddressKind>(isPublic ? ['public'] : []);
   const ranges: AddressRange[] = [];
   const hosts = new Set<string>();
   const suffixes: string[] = [];
   if (Array.isArray(allow)) allow.forEach(readEntry);
   else if (allow !== undefined) addFault('allow', 'is not a list of hosts and ranges.');
 
-  return (written, address) => {
-    const kind = kindOf(address);
-    if (kinds.has(kind)) return undefined;
-    if (never.has(kind)) return kind;
-    const host = hostName(written);
-    if (hosts.has(host) || suffixes.some((suffix) => host.endsWith(suffix))) return undefined;
-    const inner = embeddedIn(address);
-    const inRange = ranges.some(
-      (range) => contains(range, address) || (inner !== undefined && contains(range, inner)),
-    );
-    return inRange ? undefined : kind;
+  return {
+    refusal(written, address) {
+      const kind = kindOf(address);
+      if (kinds.has(kind)) return undefined;
+      if (never.has(kind)) return kind;
+      if (isNamed(written)) return undefined;
+      const inner = embeddedIn(address);
+      const inRange = ranges.some(
+        (range) => contains(range, address) || (inner !== undefined && contains(range, inner)),
+      );
+      return inRange ? undefined : kind;
+    },
+    isHopeless: (name) => kinds.size === 0 && ranges.length === 0 && !isNamed(name),
   };
+
+  function isNamed(written: string): boolean {
+    const host = hostName(written);
+    return hosts.has(host) || suffixes.some((suffix) => host.endsWith(suffix));
+  }
 
   function readEntry(entry: unknown, index: number): void {
     const path = `allow.${index}`;
-    if (entry === 'loopback' || entry === 'private') {
+    if (entry === 'public' || entry === 'loopback' || entry === 'private') {
       kinds.add(entry);
       return;
     }
@@ -60,7 +73,7 @@ export function readAllow(allow: unknown, faults: Fault[]): Refusal {
     if (!isHost(host)) {
       addFault(
         path,
-        "is not 'loopback', 'private', a range such as '10.0.0.0/8', or a host without port such as 'billing.internal'.",
+        "is not 'public', 'loopback', 'private', a range such as '10.0.0.0/8', or a host without port such as 'billing.internal'.",
       );
     } else if (below) suffixes.push(`.${host}`);
     else hosts.add(host);

@@ -398,6 +398,53 @@ describe('the address of a destination', () => {
     }
   });
 
+  it('is connected to only where it is listed, if public ones are not wanted', async () => {
+    const { origin, connections } = await serve(ok);
+    const { port } = new URL(origin);
+    const addresses: Record<string, string> = { 'a.test': '93.184.215.14', 'b.test': '127.0.0.1' };
+    const delivery = local({
+      public: false,
+      allow: ['b.test', '10.0.0.0/8'],
+      resolve: (host) => Promise.resolve([addresses[host]!]),
+    });
+    for (const host of ['a.test', '93.184.215.14', '[2606:2800::1]', '127.0.0.1']) {
+      const failure = failureOf(
+        await delivery.deliver(taskFor(`http://${host}:${port}/`), runOf()),
+      );
+      expect(failure, host).toMatchObject({ class: 'technical', code: 'ADDRESS_REFUSED' });
+    }
+    expect(connections()).toBe(0);
+    expect(await delivery.deliver(taskFor(`http://b.test:${port}/`), runOf())).toEqual({
+      type: 'done',
+    });
+  });
+
+  it('is refused when a task is submitted, where no list could ever allow it', () => {
+    const codes = (options: HttpOptions, host: string) =>
+      local(options)
+        .check({ kind: 'http', address: `https://${host}/` }, undefined)
+        .map(({ path, code, message }) => `${path} ${code} ${message}`);
+    const named = { public: false, allow: ['b.test', '*.c.test'] };
+    for (const host of ['a.test', 'db1', 'c.test', 'b.test.evil.test']) {
+      expect(codes(named, host)).toEqual([
+        `destination.address INVALID_TASK The host '${host}' is not allowed. If it should be, name it in \`allow\`.`,
+      ]);
+    }
+    for (const host of ['b.test', 'x.c.test', 'B.TEST.']) expect(codes(named, host)).toEqual([]);
+    expect(codes(named, '93.184.215.14')).toEqual([
+      expect.stringMatching(/INVALID_TASK The host '93.184.215.14' has a public address/),
+    ]);
+    const ranged = { public: false, allow: ['10.0.0.0/8'] };
+    expect(codes(ranged, 'a.test')).toEqual([]);
+    expect(codes(ranged, '10.1.2.3')).toEqual([]);
+    expect(codes(ranged, '[::ffff:10.1.2.3]')).toEqual([]);
+    expect(codes(ranged, '127.0.0.1')).toHaveLength(1);
+    expect(codes({ public: false, allow: ['public'] }, 'a.test')).toEqual([]);
+    expect(codes({ public: false, allow: ['public'] }, '1.1.1.1')).toEqual([]);
+    // Without it the connection alone decides, as ever.
+    expect(codes({ allow: [] }, '127.0.0.1')).toEqual([]);
+  });
+
   it('is the one that was checked: nobody asks a second time', async () => {
     const { origin, heard } = await serve(ok);
     const { port } = new URL(origin);

@@ -2,8 +2,8 @@
 import type { TaskFault } from '../../errors.ts';
 import type { Delivery, Outcome, Run } from '../../ports/delivery.ts';
 import type { Destination, Task, TaskContext } from '../../task.ts';
-import { parseAddress } from './address.ts';
-import type { Refusal } from './allow.ts';
+import { type Address, parseAddress } from './address.ts';
+import type { Allowed } from './allow.ts';
 import { bytesToRead } from './answer.ts';
 import { Connections } from './connections.ts';
 import { exchange, type Message, worked } from './exchange.ts';
@@ -24,7 +24,8 @@ export function http(options?: HttpOptions): Required<Delivery> {
 class HttpDelivery implements Required<Delivery> {
   readonly kind = 'http';
   readonly handsOver = false;
-  readonly #refusal: Refusal;
+  readonly #allowed: Allowed;
+  readonly #isPublic: boolean;
   readonly #secrets: Secrets | undefined;
   readonly #slots: Slots;
   readonly #connections: Connections;
@@ -32,26 +33,28 @@ class HttpDelivery implements Required<Delivery> {
 
   constructor(options?: HttpOptions) {
     const settings = readOptions(options);
-    const { refusal, secrets, maxConnections, maxConnectionsPerOrigin, resolve } = settings;
-    this.#refusal = refusal;
+    const { allowed, isPublic, secrets, maxConnections, maxConnectionsPerOrigin, resolve } =
+      settings;
+    this.#allowed = allowed;
+    this.#isPublic = isPublic;
     this.#secrets = secrets;
     this.#slots = new Slots(maxConnections, maxConnectionsPerOrigin);
-    const lookup = guardedLookup(refusal, resolve);
+    const lookup = guardedLookup(allowed.refusal, resolve);
     this.#connections = new Connections({ ...settings, lookup });
   }
 
   check({ address }: Destination, context: TaskContext | undefined): TaskFault[] {
-    const fault = checkUrl(address);
+    const fault = checkUrl(address) ?? this.#checkHost(new URL(address));
     return [...(fault ? [fault] : []), ...checkContext(context)];
   }
 
   async deliver(task: Task, run: Run): Promise<Outcome> {
     const { context, destination } = task;
-    const [fault] = this.check(destination, context);
+    const [fault] = [checkUrl(destination.address) ?? [], checkContext(context)].flat();
     if (fault) return invalidOutcome(`${fault.path}: ${fault.message}`);
     const url = new URL(destination.address);
-    const refused = this.#refuse(url);
-    if (refused) return refused;
+    const refused = this.#refusedAddress(url);
+    if (refused) return brokenOutcome(refused, url.origin, false, undefined);
 
     const limit = new Limit(run);
     try {
@@ -81,14 +84,21 @@ class HttpDelivery implements Required<Delivery> {
     return Promise.resolve();
   }
 
+  /** Where only what is listed is allowed, a host that is not can be told of at once. */
+  #checkHost(url: URL): TaskFault | undefined {
+    if (this.#isPublic) return undefined;
+    const refused = this.#refusedAddress(url);
+    if (refused) return hostFault(refused.message);
+    const { hostname } = url;
+    if (addressIn(hostname) || !this.#allowed.isHopeless(hostname)) return undefined;
+    return hostFault(`'${hostname}' is not allowed. If it should be, name it in \`allow\`.`);
+  }
+
   /** A host that is an address is connected to without a lookup. */
-  #refuse(url: URL): Outcome | undefined {
-    const { hostname, origin } = url;
-    // A URL spells every address so that it ends like this, and no name can.
-    if (!/[\d\]]$/.test(hostname)) return undefined;
-    const address = parseAddress(hostname.replace(/^\[|\]$/g, ''));
-    const kind = address && this.#refusal(hostname, address);
-    return kind && brokenOutcome(new AddressRefused(hostname, kind), origin, false, undefined);
+  #refusedAddress({ hostname }: URL): AddressRefused | undefined {
+    const address = addressIn(hostname);
+    const kind = address && this.#allowed.refusal(hostname, address);
+    return kind && new AddressRefused(hostname, kind);
   }
 
   /** Waits for a slot; false: the limit ended first. */
@@ -143,6 +153,15 @@ class HttpDelivery implements Required<Delivery> {
         return endedOutcome(limit.ended ?? 'timeout', url.origin, exchanged.reached);
     }
   }
+}
+
+/** The address that a host of a URL is; undefined: it is a name. A URL spells all of them so that they end like this. */
+function addressIn(hostname: string): Address | undefined {
+  return /[\d\]]$/.test(hostname) ? parseAddress(hostname.replace(/^\[|\]$/g, '')) : undefined;
+}
+
+function hostFault(message: string): TaskFault {
+  return { path: 'destination.address', code: 'INVALID_TASK', message: `The host ${message}` };
 }
 
 const done: Outcome = Object.freeze({ type: 'done' });

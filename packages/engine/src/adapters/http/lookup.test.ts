@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { readAllow } from './allow.ts';
 import { guardedLookup, type Resolve } from './lookup.ts';
 
-const publicOnly = readAllow(undefined, []);
+const { refusal: publicOnly } = readAllow(undefined, true, []);
 
 function all(resolve: Resolve, host = 'example.com'): Promise<unknown> {
   const lookup = guardedLookup(publicOnly, resolve);

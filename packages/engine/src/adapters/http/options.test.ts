@@ -15,6 +15,7 @@ function faultsOf(options: unknown): string[] {
 describe('the options of an HTTP delivery', () => {
   it('can be left out', () => {
     expect(readOptions()).toMatchObject({
+      isPublic: true,
       maxConnections: 1024,
       maxConnectionsPerOrigin: 128,
       idleMs: 4000,
@@ -44,6 +45,8 @@ describe('the options of an HTTP delivery', () => {
       'tls',
       'resolve',
     ]);
+    expect(faultsOf({ public: 'no' })).toEqual(['public']);
+    expect(faultsOf({ public: false, allow: ['public'] })).toEqual([]);
     expect(faultsOf({ secrets: 'hunter2' })).toEqual(['secrets']);
     expect(faultsOf({ secrets: () => undefined })).toEqual([]);
   });

@@ -1,7 +1,7 @@
 /** What an HTTP delivery can be told, checked once, every fault at once. */
 import { ConfigError, type Duration, type Fault } from 'redrive';
 import { defaultOf, type Fields, readFields } from 'redrive/internal';
-import { readAllow, type Refusal } from './allow.ts';
+import { type Allowed, readAllow } from './allow.ts';
 import type { Tls } from './connections.ts';
 import type { Resolve } from './lookup.ts';
 import { secretFault, type Secrets } from './secrets.ts';
@@ -12,6 +12,8 @@ export interface HttpOptions {
    * (`'billing.internal'`, `'*.internal'`). Link-local addresses are never allowed.
    */
   allow?: readonly string[];
+  /** False: public addresses too only where `allow` names the host, a range, or `'public'`. True unless given. */
+  public?: boolean;
   /** Credentials by the names that tasks give. */
   secrets?: Secrets;
   /** Deliveries on the wire at once, to one origin (128) and in all (1024). */
@@ -26,7 +28,8 @@ export interface HttpOptions {
 }
 
 interface HttpSettings {
-  refusal: Refusal;
+  allowed: Allowed;
+  isPublic: boolean;
   secrets: Secrets | undefined;
   maxConnectionsPerOrigin: number;
   maxConnections: number;
@@ -40,7 +43,8 @@ export function readOptions(options: HttpOptions = {}): HttpSettings {
   const { allow, secrets, tls = {}, resolve, ...rest } = options;
   const values = readFields(rest, fields, Object.keys(fields), '', faults);
   for (const [name, field] of Object.entries(fields)) values[name] ??= defaultOf(field);
-  const refusal = readAllow(allow, faults);
+  const isPublic = values['public'] !== false;
+  const allowed = readAllow(allow, isPublic, faults);
   checkSecrets(secrets, faults);
   if (Object(tls) !== tls) addFault('tls', 'is not an object of ca, cert, key and passphrase.');
   if (resolve !== undefined && typeof resolve !== 'function') {
@@ -51,7 +55,8 @@ export function readOptions(options: HttpOptions = {}): HttpSettings {
   }
   const { maxConnectionsPerOrigin, maxConnections, idle } = values as Record<string, number>;
   return {
-    refusal,
+    allowed,
+    isPublic,
     secrets,
     maxConnectionsPerOrigin: maxConnectionsPerOrigin!,
     maxConnections: maxConnections!,
@@ -66,6 +71,7 @@ export function readOptions(options: HttpOptions = {}): HttpSettings {
 }
 
 const fields = {
+  public: { kind: 'boolean', default: true },
   maxConnectionsPerOrigin: { kind: 'integer', min: 1, max: 65_536, default: 128 },
   maxConnections: { kind: 'integer', min: 1, max: 65_536, default: 1024 },
   idle: { kind: 'duration', min: 1, default: 4000 },

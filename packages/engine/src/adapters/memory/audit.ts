@@ -1,8 +1,15 @@
-import type { AuditEvent, AuditSink } from '../../ports/audit.ts';
+import {
+  type AuditEvent,
+  type AuditPage,
+  type AuditQuery,
+  type AuditSink,
+  messageIdOf,
+} from '../../ports/audit.ts';
 
 /** Keeps the newest events in this process. */
 export class MemoryAudit implements AuditSink {
   #events: AuditEvent[] = [];
+  #lastId = 0;
   readonly #maxEvents: number;
 
   constructor(maxEvents = 10_000) {
@@ -18,5 +25,30 @@ export class MemoryAudit implements AuditSink {
     // As JSON, like any other sink: what cannot be written fails here too, and later changes do not matter.
     const written = events.map((event) => JSON.parse(JSON.stringify(event)) as AuditEvent);
     this.#events = [...this.#events, ...written].slice(-this.#maxEvents);
+    this.#lastId += written.length;
   }
+
+  async read({ before = Infinity, limit, ...filter }: AuditQuery): Promise<AuditPage> {
+    const firstId = this.#lastId - this.#events.length + 1;
+    const found = this.#events
+      .map((event, i) => ({ id: firstId + i, event }))
+      .filter(({ id, event }) => id < before && matches(event, filter))
+      .toReversed();
+    const events = found
+      .slice(0, Math.max(0, limit))
+      .map(({ id, event }) => ({ id, event: structuredClone(event) }));
+    const next = found.length > events.length ? events.at(-1)?.id : undefined;
+    return { events, ...(next === undefined ? {} : { next }) };
+  }
+}
+
+function matches(event: AuditEvent, filter: Omit<AuditQuery, 'before' | 'limit'>): boolean {
+  const { type, messageId, fromMs = -Infinity, toMs = Infinity } = filter;
+  const atMs = Date.parse(event.timestamp);
+  return (
+    (type === undefined || event.event_type === type) &&
+    (messageId === undefined || messageIdOf(event) === messageId) &&
+    atMs >= fromMs &&
+    atMs < toMs
+  );
 }

@@ -29,7 +29,7 @@ describe('the memory broker', () => {
     await easy.open();
     const batch = ['orders', 'mails'].map((address) => ({ address, payload: bytes, headers: {} }));
     const outcomes = async (broker: typeof easy) =>
-      (await broker.publish(batch, 1000)).map(({ outcome }) => outcome);
+      (await Promise.all(broker.publish(batch, { timeoutMs: 1000 }))).map(({ outcome }) => outcome);
     expect(await outcomes(strict)).toEqual(['confirmed', 'unroutable']);
     expect(await outcomes(easy)).toEqual(['confirmed', 'confirmed']);
     expect([easy.depth('orders'), easy.depth('mails'), strict.depth('mails')]).toEqual([1, 1, 0]);
@@ -39,7 +39,9 @@ describe('the memory broker', () => {
     const broker = memoryBroker({ queues: ['orders'], maxMessages: 2 });
     await broker.open();
     const message = { address: 'orders', payload: bytes, headers: {} };
-    const published = await broker.publish([message, message, message], 1000);
+    const published = await Promise.all(
+      broker.publish([message, message, message], { timeoutMs: 1000 }),
+    );
     expect(published[2]).toMatchObject({
       outcome: 'refused',
       failure: { class: 'transient', code: 'QUEUE_FULL' },
@@ -51,7 +53,9 @@ describe('the memory broker', () => {
     expect(broker.depth('orders')).toBe(2);
     await consumer.ack(got);
     expect(broker.depth('orders')).toBe(1);
-    expect(await broker.publish([message], 1000)).toEqual([{ outcome: 'confirmed' }]);
+    expect(await Promise.all(broker.publish([message], { timeoutMs: 1000 }))).toEqual([
+      { outcome: 'confirmed' },
+    ]);
   });
 
   test('takes turns among its consumers', async () => {
@@ -62,7 +66,7 @@ describe('the memory broker', () => {
       await broker.consume('orders', { maxMessages: 10, maxBytes: 100 }, () => got.push(name));
     }
     const message = { address: 'orders', payload: bytes, headers: {} };
-    await broker.publish([message, message, message, message], 1000);
+    await Promise.all(broker.publish([message, message, message, message], { timeoutMs: 1000 }));
     await expect.poll(() => got).toEqual(['a', 'b', 'a', 'b']);
   });
 });

@@ -42,6 +42,7 @@ class InProcessBroker implements MemoryBroker {
   readonly #maxMessages: number;
   readonly #queues = new Map<string, MemoryQueue>();
   readonly #consumers = new Set<Consumer>();
+  readonly #listeners = new Set<() => void>();
   #isOpen = false;
 
   constructor({ kind, queues, createQueues, maxMessages }: MemoryBrokerOptions) {
@@ -52,12 +53,12 @@ class InProcessBroker implements MemoryBroker {
   }
 
   async open(): Promise<void> {
-    this.#isOpen = true;
+    this.#become(true);
   }
 
   /** As a connection that ends: what nobody acknowledged is delivered again, to whoever comes next. */
   async close(): Promise<void> {
-    this.#isOpen = false;
+    this.#become(false);
     for (const consumer of this.#consumers) await consumer.stop();
   }
 
@@ -69,8 +70,17 @@ class InProcessBroker implements MemoryBroker {
     return this.#queues.get(queue)?.size ?? 0;
   }
 
-  async publish(messages: readonly Publication[]): Promise<Published[]> {
-    return messages.map((message) => this.#publish(message));
+  get isReady(): boolean {
+    return this.#isOpen;
+  }
+
+  watch(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  publish(messages: readonly Publication[]): Promise<Published>[] {
+    return messages.map(async (message) => this.#publish(message));
   }
 
   /** The queue is made where it is missing: who listens wants it to be there. */
@@ -92,7 +102,8 @@ class InProcessBroker implements MemoryBroker {
   }
 
   #publish(message: Publication): Published {
-    if (!this.#isOpen) return refused('NOT_CONNECTED', 'The broker is not open.');
+    if (!this.#isOpen)
+      return { ...refused('NOT_CONNECTED', 'The broker is not open.'), outcome: 'away' };
     const known = this.#queues.get(message.address);
     if (!known && !this.#createQueues) return { outcome: 'unroutable' };
     if (!known && this.#queues.size >= MAX_QUEUES) {
@@ -106,6 +117,12 @@ class InProcessBroker implements MemoryBroker {
     return { outcome: 'confirmed' };
   }
 
+  #become(isOpen: boolean): void {
+    if (this.#isOpen === isOpen) return;
+    this.#isOpen = isOpen;
+    for (const listener of this.#listeners) listener();
+  }
+
   #declared(name: string): MemoryQueue {
     let queue = this.#queues.get(name);
     if (!queue) this.#queues.set(name, (queue = new MemoryQueue()));
@@ -113,6 +130,6 @@ class InProcessBroker implements MemoryBroker {
   }
 }
 
-function refused(code: string, message: string): Published {
+function refused(code: string, message: string): Extract<Published, { failure: unknown }> {
   return { outcome: 'refused', failure: { class: 'transient', code, message, notExecuted: true } };
 }

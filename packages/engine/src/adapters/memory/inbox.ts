@@ -10,6 +10,7 @@ import type {
   NewItem,
   RawItem,
 } from '../../ports/inbox.ts';
+import type { Census } from '../../ports/store.ts';
 import type { AttemptRecord, Task } from '../../task.ts';
 
 type Attempt = AttemptRecord & { generation: number; atMs: number };
@@ -87,6 +88,14 @@ export class MemoryInbox {
 
   count(filter: ItemFilter): number {
     return [...this.#items.values()].filter((item) => matches(item, filter)).length;
+  }
+
+  openByReason(): Census['open'] {
+    const open: Census['open'] = {};
+    for (const { state, reason } of this.#items.values()) {
+      if (state === 'open') open[reason] = (open[reason] ?? 0) + 1;
+    }
+    return open;
   }
 
   groups({ fingerprint, lane, all, before, limit }: GroupQuery): Group[] {

@@ -1,4 +1,4 @@
-import type { NewOutboxMessage, OutboxMessage } from '../../ports/schedule.ts';
+import type { NewOutboxMessage, OutboxFilter, OutboxMessage } from '../../ports/schedule.ts';
 
 /** Messages that wait to be published, each leased to who takes it. */
 export class MemoryOutbox {
@@ -15,12 +15,23 @@ export class MemoryOutbox {
     this.#messages.set(this.#lastId, { message: copy, visibleAtMs: nowMs, messageId });
   }
 
-  take(limit: number, leaseMs: number, nowMs: number): OutboxMessage[] {
-    const due = [...this.#messages].filter(([, { visibleAtMs }]) => visibleAtMs <= nowMs);
-    return due.slice(0, limit).map(([id, entry]) => {
+  take(
+    limit: number,
+    leaseMs: number,
+    { kinds, maxBytes = Infinity }: OutboxFilter,
+    nowMs: number,
+  ): OutboxMessage[] {
+    const taken: OutboxMessage[] = [];
+    let bytes = 0;
+    for (const [id, entry] of this.#messages) {
+      const { message, visibleAtMs } = entry;
+      if (visibleAtMs > nowMs || kinds?.includes(message.destination.kind) === false) continue;
+      bytes += message.payload.length;
+      if (taken.length >= limit || (taken.length > 0 && bytes > maxBytes)) break;
       entry.visibleAtMs = nowMs + leaseMs;
-      return { ...entry.message, id };
-    });
+      taken.push({ ...message, id });
+    }
+    return taken;
   }
 
   drop(ids: readonly number[]): void {

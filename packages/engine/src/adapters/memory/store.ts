@@ -26,6 +26,7 @@ import type {
   LaneAgenda,
   Lease,
   NewOutboxMessage,
+  OutboxFilter,
   OutboxMessage,
   PruneRequest,
   Renewed,
@@ -36,7 +37,7 @@ import type {
   TaskKey,
   TaskQuery,
 } from '../../ports/schedule.ts';
-import type { Store } from '../../ports/store.ts';
+import type { Census, Store } from '../../ports/store.ts';
 import type { AttemptRecord, NewTask, Task } from '../../task.ts';
 import { MemoryAudit } from './audit.ts';
 import { Actions, hasOther } from './actions.ts';
@@ -178,6 +179,10 @@ export class MemoryStore implements Store {
       .map(([lane, atMs]) => ({ lane, inMs: Math.max(0, atMs - nowMs) }));
   }
 
+  async census(): Promise<Census> {
+    return { ...this.#tasks.census(this.#clock.now()), open: this.#inbox.openByReason() };
+  }
+
   async readState(prefix: string): Promise<{ nowMs: number; documents: StateDocument[] }> {
     return { nowMs: this.#clock.now(), documents: this.#documents.read(prefix) };
   }
@@ -203,8 +208,12 @@ export class MemoryStore implements Store {
     return pruned;
   }
 
-  async takeOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]> {
-    return this.#outbox.take(limit, leaseMs, this.#clock.now());
+  async takeOutbox(
+    limit: number,
+    leaseMs: number,
+    only: OutboxFilter = {},
+  ): Promise<OutboxMessage[]> {
+    return this.#outbox.take(limit, leaseMs, only, this.#clock.now());
   }
 
   async dropOutbox(ids: readonly number[]): Promise<void> {

@@ -1,5 +1,6 @@
 import { holdsPlace, type Line, lineOf, turnOf } from '../../line.ts';
 import type { ClaimFrom, TaskKey } from '../../ports/schedule.ts';
+import type { Census } from '../../ports/store.ts';
 import type { NewTask, Task, TaskStatus } from '../../task.ts';
 import { Agenda } from './agenda.ts';
 
@@ -103,6 +104,19 @@ export class TaskTable {
       }
     }
     return first;
+  }
+
+  /** How many are pending, and when the first of those is due that wait for their time only. */
+  census(nowMs: number): Omit<Census, 'open'> {
+    let pending = 0;
+    let firstMs = Infinity;
+    for (const { status, blocked, lease, visibleAtMs } of this.#rows.values()) {
+      if (status !== 'pending') continue;
+      pending += 1;
+      const isWaiting = !blocked && (lease === undefined || visibleAtMs <= nowMs);
+      if (isWaiting && visibleAtMs < firstMs) firstMs = visibleAtMs;
+    }
+    return { pending, ...(firstMs === Infinity ? {} : { oldestDueInMs: firstMs - nowMs }) };
   }
 
   /** What a claim may lease, in the order in which bytes are given out. */

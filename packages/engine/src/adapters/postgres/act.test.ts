@@ -24,8 +24,10 @@ describePostgres(({ freshDatabase }) => {
     database = await freshDatabase();
     admin = new pg.Client(database.url);
     await admin.connect();
+    // On a busy machine those who act at once wait long for each other.
+    const limits = { maxConnections: 6, lockTimeoutMs: 25_000 };
     const open = async () => {
-      const store = postgres({ url: database.url, listen: false, maxConnections: 6 });
+      const store = postgres({ url: database.url, listen: false, ...limits });
       await store.open();
       return store;
     };

@@ -27,7 +27,7 @@ const documentedStatuses = ['pending', 'retried', 'failed'];
 type FoundTable = 'none' | 'document' | 'begun';
 
 /** Looks at what is there under the name. Anything but the document's own table is left alone. */
-export async function examine(session: Session, names: Names): Promise<FoundTable> {
+export async function recognise(session: Session, names: Names): Promise<FoundTable> {
   const [table] = await session.query(
     `SELECT c.oid::text, c.relkind::text, to_regclass($2) IS NOT NULL
      FROM pg_class AS c WHERE c.oid = to_regclass($1)`,

@@ -3,7 +3,10 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AuditEvent } from '../../ports/audit.ts';
 import { auditSuite } from '../../testing/audit-suite.ts';
+import { auditText } from './audit-text.ts';
+import { Params } from './batch.ts';
 import { migratePostgres, postgres } from './index.ts';
+import { namesIn } from './names.ts';
 
 describePostgres(({ freshDatabase }) => {
   let database: Database;
@@ -29,7 +32,7 @@ describePostgres(({ freshDatabase }) => {
     const { rows } = await admin.query('SELECT event FROM redrive_audit ORDER BY id');
     return rows.map(({ event }: { event: AuditEvent }) => event);
   };
-  for (const { name, run: assertCase } of auditSuite({ open, pruning: true })) {
+  for (const { name, run: assertCase } of auditSuite({ open, pruning: true, reading: true })) {
     test(`${name}`, () => assertCase());
   }
 
@@ -46,5 +49,66 @@ describePostgres(({ freshDatabase }) => {
       { event_type: 'a', at, instance: '', sequence: '0' },
     ]);
     await close();
+  });
+
+  /** One of a kind at the very beginning, every event a second after the one before. */
+  async function fill(count: number): Promise<void> {
+    await admin.query('TRUNCATE redrive_audit RESTART IDENTITY');
+    await admin.query(`INSERT INTO redrive_audit (instance, sequence, event_type, at, event)
+      SELECT '', 0, CASE i WHEN 3 THEN 'rare' ELSE 'common' END, to_timestamp(i),
+        ('{"message_id":"' || CASE i WHEN 3 THEN 'x' ELSE 'y' END || '"}')::json
+      FROM generate_series(1, ${count}) AS i`);
+  }
+
+  test.each([{ type: 'rare' }, { messageId: 'x' }, { toMs: 4000, fromMs: 3000 }])(
+    'looks at a bounded number of events for a page, and says where to go on: %j',
+    async (filter) => {
+      const { sink, close } = await open();
+      await fill(120_000);
+      const first = await sink.read!({ ...filter, limit: 10 });
+      expect(first).toEqual({ events: [], next: 70_001 });
+      const second = await sink.read!({ ...filter, limit: 10, before: 70_001 });
+      expect(second).toEqual({ events: [], next: 20_001 });
+      const third = await sink.read!({ ...filter, limit: 10, before: 20_001 });
+      expect(third.events.map(({ id }) => id)).toEqual([3]);
+      expect(third.next).toBeUndefined();
+      await close();
+    },
+  );
+
+  test('ends a search where it met nothing but what is older', async () => {
+    const { sink, close } = await open();
+    await fill(120_000);
+    expect(await sink.read!({ type: 'rare', fromMs: 120_001_000, limit: 10 })).toEqual({
+      events: [],
+    });
+    const { next } = await sink.read!({ type: 'rare', fromMs: 120_000_000, limit: 10 });
+    expect(next).toBe(70_001);
+    await close();
+  });
+
+  test('walks down the ids, never by the times, analysed or not', async () => {
+    await fill(60_000);
+    const filters = [
+      {},
+      { type: 'rare' },
+      { messageId: 'x' },
+      { fromMs: 59_000_000 },
+      { fromMs: 3000, toMs: 4000 },
+    ];
+    for (const state of ['new', 'analysed']) {
+      if (state === 'analysed') await admin.query('ANALYZE redrive_audit');
+      for (const filter of filters) {
+        const params = new Params();
+        const page = { before: undefined, most: 51 };
+        const text = `EXPLAIN ${auditText(namesIn('public'), filter, page, params)}`;
+        const { rows } = await admin.query<{ 'QUERY PLAN': string }>(text, params.values);
+        const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+        expect(plan, `${JSON.stringify(filter)}, ${state}`).toContain('redrive_audit_pkey');
+        expect(plan, `${JSON.stringify(filter)}, ${state}`).not.toMatch(
+          /Seq Scan|redrive_audit_at/,
+        );
+      }
+    }
   });
 });

@@ -1,9 +1,17 @@
-import { type AuditEvent, type AuditSink, REGISTER_AGAIN_MS } from '../../ports/audit.ts';
+import {
+  type AuditEvent,
+  type AuditPage,
+  type AuditQuery,
+  type AuditSink,
+  messageIdOf,
+  REGISTER_AGAIN_MS,
+} from '../../ports/audit.ts';
+import { type AuditFilter, auditText, MAX_LOOKED_AT } from './audit-text.ts';
 import { Params, rowsOf } from './batch.ts';
 import { agoMs, countOf } from './bounds.ts';
 import type { Database } from './database.ts';
 import type { Names } from './names.ts';
-import { numberOf } from './rows.ts';
+import { isTrue, numberOf, parsed } from './rows.ts';
 import { NOW } from './times.ts';
 
 /** Short statements: rows that are locked or dead in great numbers would be in the way of others. */
@@ -37,6 +45,25 @@ export class AuditTable implements AuditSink {
        SELECT instance, sequence, event_type, at::timestamptz, event FROM (${source}) AS u ORDER BY n`,
       params.values,
     );
+  }
+
+  async read({ before, limit, ...filter }: AuditQuery): Promise<AuditPage> {
+    if (limit <= 0) return { events: [] };
+    const most = countOf(limit + 1);
+    const params = new Params();
+    const text = auditText(this.#names, filter, { before, most }, params);
+    const rows = await this.#database.queryAgain(text, params.values);
+    const [lookedAt, lowest, hasLater] = rows[0]!;
+    const found = rows.flatMap(([, , , id, event]) =>
+      id === null ? [] : [{ id: numberOf(id), event: parsed(event) as AuditEvent }],
+    );
+    const events = found.filter(({ event }) => isAbout(event, filter)).slice(0, limit);
+    if (found.length === most) {
+      const last = events.length === limit ? events : found;
+      return { events, next: last.at(-1)!.id };
+    }
+    const isCut = numberOf(lookedAt) >= MAX_LOOKED_AT && isTrue(hasLater);
+    return { events, ...(isCut ? { next: numberOf(lowest) } : {}) };
   }
 
   async prune(olderThanMs: number, limit: number): Promise<number> {
@@ -74,4 +101,9 @@ function sequenceOf({ redrive }: AuditEvent): number {
 
 function instanceOf({ redrive }: AuditEvent): string {
   return redrive?.instance ?? '';
+}
+
+/** The statement has looked for the text of the id; it may stand elsewhere in an event. */
+function isAbout(event: AuditEvent, { messageId }: AuditFilter): boolean {
+  return messageId === undefined || messageIdOf(event) === messageId;
 }

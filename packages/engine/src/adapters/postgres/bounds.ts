@@ -23,3 +23,8 @@ export function agoMs<T extends number | null | undefined>(ms: T): T {
 export function bytesUpTo(bytes: number): number {
   return Math.min(Math.trunc(bytes), Number.MAX_SAFE_INTEGER);
 }
+
+/** The number of a row, or where to go on from. */
+export function idOf(id: number): number {
+  return Math.min(Math.max(Math.trunc(id), 0), Number.MAX_SAFE_INTEGER);
+}

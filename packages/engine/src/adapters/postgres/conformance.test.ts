@@ -71,6 +71,7 @@ describePostgres(({ freshDatabase }) => {
   const model = { ...setup, model: (clock: Clock) => memory({ clock }), runs: 3, steps: 80 };
   const audit: AuditSetup = {
     pruning: true,
+    reading: true,
     async open() {
       const { store, close } = await setup.open();
       return {

@@ -9,7 +9,10 @@ import { Notifier } from './notify.ts';
 import { type PostgresOptions, type PostgresSettings, readOptions } from './options.ts';
 import { PostgresStore } from './store.ts';
 
+export { type Advice, adviceOn } from './advice.ts';
 export type { PostgresClient, PostgresPool } from './database.ts';
+export { examine } from './examine.ts';
+export type { Findings, Holder, IndexFinding, TableFinding } from './findings.ts';
 export type { PostgresOptions } from './options.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { ItemFilter } from '../../ports/inbox.ts';
 import { encodeArray } from './arrays.ts';
 import type { Params } from './batch.ts';
-import { boundedMs, countOf } from './bounds.ts';
+import { boundedMs, countOf, idOf } from './bounds.ts';
 import { isUuid } from './columns.ts';
 import type { Names } from './names.ts';
 import { kept } from './rows.ts';
@@ -159,9 +159,4 @@ function conditionOf(filter: ItemFilter, name: Name, params: Params): string {
     case 'fingerprint':
       return `item.${name} = ${value()}`;
   }
-}
-
-/** As far as numbers go. */
-function idOf(id: number): number {
-  return Math.min(Math.max(Math.trunc(id), 0), Number.MAX_SAFE_INTEGER);
 }

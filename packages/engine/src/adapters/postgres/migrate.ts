@@ -5,7 +5,7 @@ import {
   checkFilled,
   demandFilled,
   dropOldIdentity,
-  examine,
+  recognise,
   fillAll,
   keepFilled,
 } from './adopt.ts';
@@ -81,7 +81,7 @@ export function missing(names: Names, cause?: unknown): EngineError {
 
 /** From nothing, from the document's table, or from an older schema. Every one of them goes through all schemas. */
 async function run(migration: Migration, names: Names, version: number): Promise<void> {
-  const table = await examine(migration, names);
+  const table = await recognise(migration, names);
   if (table === 'none') {
     const indexes = indexesOf(names).map(([on, index]) => indexText(on, index, ''));
     return migration.inTransaction(

@@ -1,4 +1,4 @@
-import type { OutboxMessage } from '../../ports/schedule.ts';
+import type { OutboxFilter, OutboxMessage } from '../../ports/schedule.ts';
 import { encodeArray } from './arrays.ts';
 import { few } from './batch.ts';
 import type { Database } from './database.ts';
@@ -17,19 +17,33 @@ export class OutboxTable {
     this.#names = names;
   }
 
-  async take(limit: number, leaseMs: number): Promise<OutboxMessage[]> {
+  async take(
+    limit: number,
+    leaseMs: number,
+    { kinds, maxBytes }: OutboxFilter,
+  ): Promise<OutboxMessage[]> {
     const rows = await this.#database.query(
       `WITH pick AS MATERIALIZED (
-         SELECT id FROM ${this.#names.outbox} WHERE visible_at <= statement_timestamp()
+         SELECT id, octet_length(payload) AS bytes FROM ${this.#names.outbox}
+         WHERE visible_at <= statement_timestamp() AND ($3::text[] IS NULL OR kind = ANY ($3))
          ORDER BY id LIMIT $1::int4 FOR UPDATE SKIP LOCKED
+       ),
+       fit AS MATERIALIZED (
+         SELECT id FROM (SELECT id, bytes, sum(bytes) OVER (ORDER BY id) AS total FROM pick) AS p
+         WHERE total <= $4::int8 OR total = bytes
        ),
        taken AS (
          UPDATE ${this.#names.outbox} AS message SET visible_at = ${later('$2::float8')}
-         FROM (${few('pick', 'id')}) AS t WHERE message.id = ANY (ARRAY[t.id])
+         FROM (${few('fit', 'id')}) AS t WHERE message.id = ANY (ARRAY[t.id])
          RETURNING message.id, kind, address, payload, headers
        )
        SELECT * FROM taken ORDER BY id`,
-      [countOf(limit), boundedMs(leaseMs)],
+      [
+        countOf(limit),
+        boundedMs(leaseMs),
+        kinds ? encodeArray('text', kinds) : null,
+        String(maxBytes ?? Number.MAX_SAFE_INTEGER),
+      ],
     );
     return rows.map(([id, kind, address, payload, headers]) => ({
       id: numberOf(id),

@@ -5,6 +5,7 @@ import type { ItemFilter } from '../../ports/inbox.ts';
 import type { ClaimFrom, Settlement } from '../../ports/schedule.ts';
 import { unreachable } from '../../testing/fixtures.ts';
 import { Params } from './batch.ts';
+import { censusText } from './census-text.ts';
 import { abandonText, claimText, peekText } from './claim-text.ts';
 import { migratePostgres } from './index.ts';
 import { namesIn } from './names.ts';
@@ -119,6 +120,17 @@ describePostgres(({ freshDatabase }) => {
     );
     expect(plan).toContain('retry_queue_claimed');
     expect(plan).not.toMatch(/Seq Scan on retry_queue/);
+  });
+
+  test('counts what is due by its index alone, analysed or not', async () => {
+    await fill(40_000);
+    for (const state of ['new', 'analysed']) {
+      if (state === 'analysed') await admin.query('VACUUM (ANALYZE) retry_queue');
+      const plan = await planOf(() => censusText(names));
+      expect(plan, state).toMatch(/Index Only Scan using retry_queue_due/);
+      expect(plan, state).toMatch(/Index Scan (using|on) retry_queue_claimed/);
+      expect(plan, state).not.toMatch(/Seq Scan on retry_queue/);
+    }
   });
 
   /** Half of a table is one line, of which the first half is over; nearly all items are closed, the open ones are the oldest. */

@@ -1,10 +1,12 @@
 import type { LaneAgenda, TaskKey, TaskQuery } from '../../ports/schedule.ts';
+import type { Census } from '../../ports/store.ts';
 import type { Task } from '../../task.ts';
 import { Params, rowsOf } from './batch.ts';
+import { censusText } from './census-text.ts';
 import { identityColumns, isUuid } from './columns.ts';
 import type { Database } from './database.ts';
 import type { Names } from './names.ts';
-import { numberOf, taskColumns, taskOf } from './rows.ts';
+import { numberOf, parsed, taskColumns, taskOf } from './rows.ts';
 import { claimed, due } from './sets.ts';
 import { msOf } from './times.ts';
 import { countOf } from './bounds.ts';
@@ -73,5 +75,15 @@ export class Reader {
       lane: lane as string,
       inMs: Math.max(0, Math.ceil(numberOf(wait))),
     }));
+  }
+
+  async census(): Promise<Census> {
+    const [row] = await this.#database.queryAgain(censusText(this.#names));
+    const [pending, wait, open] = row!;
+    return {
+      pending: numberOf(pending),
+      ...(wait === null ? {} : { oldestDueInMs: Math.round(numberOf(wait)) }),
+      open: parsed(open) ?? {},
+    };
   }
 }

@@ -23,6 +23,7 @@ import type {
   LaneAgenda,
   Lease,
   NewOutboxMessage,
+  OutboxFilter,
   OutboxMessage,
   PruneRequest,
   Renewed,
@@ -33,7 +34,7 @@ import type {
   TaskKey,
   TaskQuery,
 } from '../../ports/schedule.ts';
-import type { Store } from '../../ports/store.ts';
+import type { Census, Store } from '../../ports/store.ts';
 import type { AttemptRecord, NewTask, Task } from '../../task.ts';
 import { Actor } from './act.ts';
 import { AuditTable } from './audit.ts';
@@ -205,6 +206,10 @@ export class PostgresStore implements Store {
     return this.#reader.lanes(page);
   }
 
+  census(): Promise<Census> {
+    return this.#reader.census();
+  }
+
   readState(prefix: string): Promise<{ nowMs: number; documents: StateDocument[] }> {
     return this.#state.read(prefix);
   }
@@ -225,8 +230,8 @@ export class PostgresStore implements Store {
     return pruned;
   }
 
-  takeOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]> {
-    return this.#outbox.take(limit, leaseMs);
+  takeOutbox(limit: number, leaseMs: number, only: OutboxFilter = {}): Promise<OutboxMessage[]> {
+    return this.#outbox.take(limit, leaseMs, only);
   }
 
   dropOutbox(ids: readonly number[]): Promise<void> {

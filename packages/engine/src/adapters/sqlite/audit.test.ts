@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditEvent } from '../../ports/audit.ts';
 import { auditSuite } from '../../testing/audit-suite.ts';
 import { auditSink, AuditTable } from './audit.ts';
-import { connect } from './connection.ts';
+import { connect, connectReader } from './connection.ts';
 import { Database } from './database.ts';
 
 let folder: string;
@@ -25,6 +25,7 @@ async function open() {
     random: Math.random,
     busyLimitMs: 1000,
     connect: () => connect({ path, name: path }, undefined),
+    connectReader: () => connectReader({ path, name: path }),
     prepare: (db) => ({ audit: new AuditTable(db) }),
   });
   await database.open();
@@ -39,6 +40,7 @@ async function open() {
   const written = async () =>
     rows('event').map(({ event }) => JSON.parse(event as string) as AuditEvent);
   return {
+    path,
     sink: auditSink(database, systemClock),
     rows,
     written,
@@ -47,7 +49,7 @@ async function open() {
 }
 
 describe('the audit table in SQLite', () => {
-  for (const { name, run: assertCase } of auditSuite({ open, pruning: true })) {
+  for (const { name, run: assertCase } of auditSuite({ open, pruning: true, reading: true })) {
     test(`${name}`, () => assertCase());
   }
 
@@ -59,6 +61,59 @@ describe('the audit table in SQLite', () => {
       { ...event, instance: 'one', sequence: 7 },
       { ...event, instance: '', sequence: 0 },
     ]);
+    await close();
+  });
+
+  /** One of a kind at the very beginning, every event a second after the one before. */
+  function fill(path: string, count: number): void {
+    const db = new DatabaseSync(path);
+    db.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+      INSERT INTO redrive_audit (event_type, timestamp, instance, sequence, event)
+      SELECT iif(i = 3, 'rare', 'common'), strftime('%Y-%m-%dT%H:%M:%fZ', i, 'unixepoch'), '', 0,
+        json_object('message_id', iif(i = 3, 'x', 'y')) FROM n`);
+    db.close();
+  }
+
+  test.each([{ type: 'rare' }, { messageId: 'x' }, { toMs: 4000, fromMs: 3000 }])(
+    'looks at a bounded number of events for a page, and says where to go on: %j',
+    async (filter) => {
+      const { path, sink, close } = await open();
+      fill(path, 120_000);
+      const first = await sink.read({ ...filter, limit: 10 });
+      expect(first).toEqual({ events: [], next: 120_001 - 13 * 4000 });
+      const second = await sink.read({ ...filter, limit: 10, before: first.next! });
+      expect(second).toEqual({ events: [], next: 120_001 - 26 * 4000 });
+      const third = await sink.read({ ...filter, limit: 10, before: second.next! });
+      expect(third.events.map(({ id }) => id)).toEqual([3]);
+      expect(third.next).toBeUndefined();
+      await close();
+    },
+  );
+
+  test('ends a search where it met nothing but what is older', async () => {
+    const { path, sink, close } = await open();
+    fill(path, 120_000);
+    expect(await sink.read({ type: 'rare', fromMs: 120_001_000, limit: 10 })).toEqual({
+      events: [],
+    });
+    const { next } = await sink.read({ type: 'rare', fromMs: 120_000_000, limit: 10 });
+    expect(next).toBe(120_001 - 13 * 4000);
+    await close();
+  });
+
+  test('lets the event loop run while it looks far', async () => {
+    const { path, sink, close } = await open();
+    fill(path, 60_000);
+    let turns = 0;
+    let isOver = false;
+    const count = () => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    await sink.read({ type: 'rare', limit: 10 });
+    isOver = true;
+    expect(turns).toBeGreaterThanOrEqual(13);
     await close();
   });
 });

@@ -69,7 +69,7 @@ describe('the audit trail in SQLite', () => {
     };
     return { sink: store.audit!, written, close };
   };
-  for (const { name, run: assertCase } of auditSuite({ open, pruning: true })) {
+  for (const { name, run: assertCase } of auditSuite({ open, pruning: true, reading: true })) {
     test(`${name}`, () => assertCase());
   }
 });

@@ -37,6 +37,14 @@ export function connect({ path, name }: Place, maxFileBytes: number | undefined)
   }
 }
 
+/** A connection beside the first, which reads only. The file must have been opened. */
+export function connectReader({ name }: Place): DatabaseSync {
+  const db = new DatabaseSync(name, { readOnly: true });
+  db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+  return db;
+}
+
 /** A statement whose rows are arrays: half the cost of objects. */
 export function prepareRows(db: DatabaseSync, sql: string): StatementSync {
   const statement = db.prepare(sql);

@@ -12,6 +12,8 @@ interface DatabaseOptions<T> {
   /** How long to wait for other processes before giving up. */
   busyLimitMs: number;
   connect: () => DatabaseSync;
+  /** Another connection to the same file, which reads only. */
+  connectReader: () => DatabaseSync;
   /** Prepares the statements that the work uses. */
   prepare: (db: DatabaseSync) => T;
 }
@@ -26,6 +28,7 @@ export class Database<T> {
   #opening: Promise<void> | undefined;
   #jobs: Job<T>[] = [];
   #draining: Promise<void> | undefined;
+  readonly #readings = new Set<Promise<unknown>>();
 
   constructor(options: DatabaseOptions<T>) {
     this.#options = options;
@@ -46,6 +49,7 @@ export class Database<T> {
     this.#opening = undefined;
     const link = this.#link;
     await this.#draining;
+    await Promise.allSettled(this.#readings);
     // It may have been opened again meanwhile.
     if (this.#link === link) this.#link = undefined;
     if (link?.db.isOpen) link.db.close();
@@ -69,6 +73,20 @@ export class Database<T> {
     return this.#ask(glance ? { work, glance } : { work });
   }
 
+  /**
+   * Reads much, as of one moment, on a connection of its own: every step has its own turn of the event loop, and writes
+   * go on in between. Until it is over the log keeps what was written meanwhile.
+   */
+  readInSteps<R>(steps: (db: DatabaseSync) => Iterator<undefined, R>): Promise<R> {
+    const opening = this.#opening;
+    if (!opening) return Promise.reject(this.#notOpen());
+    const reading = this.#readInSteps(opening, steps);
+    this.#readings.add(reading);
+    const forget = () => this.#readings.delete(reading);
+    reading.then(forget, forget);
+    return reading;
+  }
+
   #ask<R>(asked: Pick<Job<T>, 'work' | 'glance'>): Promise<R> {
     if (!this.#opening) return Promise.reject(this.#notOpen());
     return new Promise((resolve, reject) => {
@@ -87,6 +105,34 @@ export class Database<T> {
         throw error;
       }
     });
+  }
+
+  async #readInSteps<R>(
+    opening: Promise<void>,
+    steps: (db: DatabaseSync) => Iterator<undefined, R>,
+  ): Promise<R> {
+    let db: DatabaseSync | undefined;
+    try {
+      await opening;
+      await this.#persist(() => {
+        db ??= this.#options.connectReader();
+        if (!db.isTransaction) db.exec('BEGIN');
+        // The first statement that reads fixes the moment.
+        db.exec('SELECT version FROM redrive_schema');
+      });
+      const reading = steps(db!);
+      for (;;) {
+        await setImmediate();
+        // Closed, and perhaps opened again, meanwhile.
+        if (this.#opening !== opening) throw this.#notOpen();
+        const { done, value } = reading.next();
+        if (done) return value;
+      }
+    } catch (error) {
+      throw faultOf(error, this.#options.path);
+    } finally {
+      db?.close();
+    }
   }
 
   /** Works until nothing is left. Never rejects: every error goes to the jobs it concerns. */

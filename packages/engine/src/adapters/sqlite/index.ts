@@ -1,10 +1,12 @@
 import type { Store } from '../../ports/store.ts';
-import { connect } from './connection.ts';
+import { connect, connectReader } from './connection.ts';
 import { Database } from './database.ts';
 import { readOptions, type SqliteOptions } from './options.ts';
 import { Statements } from './statements.ts';
 import { SqliteStore } from './store.ts';
 
+export { type Advice, adviceOn } from './advice.ts';
+export { examine, type Findings } from './examine.ts';
 export type { SqliteOptions } from './options.ts';
 
 /** A store in one file, which several processes of one machine may share. A path, or a `file:` URL. */
@@ -16,6 +18,7 @@ export function sqlite(file: string | URL, options: SqliteOptions = {}): Store {
     random,
     busyLimitMs,
     connect: () => connect(place, maxFileBytes),
+    connectReader: () => connectReader(place),
     prepare: (db) => new Statements(db),
   });
   return new SqliteStore(database, clock);

@@ -20,14 +20,22 @@ const networkFileSystems = new Map([
   [0x19830326, 'BeeGFS'],
 ]);
 
-/** Throws where the folder is known to be on another machine. Only Linux says so. */
+/** What a folder that is known to be on another machine is on. Only Linux says so. */
+export function networkFileSystemOf(
+  folder: string,
+  typeOf: (folder: string) => number | undefined = fileSystemType,
+): string | undefined {
+  const type = typeOf(folder);
+  // Where a long has 32 bits the larger numbers come out negative.
+  return type === undefined ? undefined : networkFileSystems.get(type >>> 0);
+}
+
+/** Throws where the folder is known to be on another machine. */
 export function assertLocal(
   folder: string,
   typeOf: (folder: string) => number | undefined = fileSystemType,
 ): void {
-  const type = typeOf(folder);
-  // Where a long has 32 bits the larger numbers come out negative.
-  const name = type === undefined ? undefined : networkFileSystems.get(type >>> 0);
+  const name = networkFileSystemOf(folder, typeOf);
   if (name === undefined) return;
   throw new EngineError(
     'STORE_NOT_LOCAL',

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { NewOutboxMessage, OutboxMessage } from '../../ports/schedule.ts';
+import type { NewOutboxMessage, OutboxFilter, OutboxMessage } from '../../ports/schedule.ts';
 import { prepareRows, type Row } from './connection.ts';
 import { destinationOf } from './rows.ts';
 import { bytesOfUuid } from './uuid.ts';
@@ -19,7 +19,8 @@ export class OutboxTable {
     this.#visible = prepareRows(
       db,
       `SELECT id, kind, address, headers, payload FROM redrive_outbox
-       WHERE visible_at <= ? ORDER BY id LIMIT ?`,
+       WHERE visible_at <= ?1 AND (?3 IS NULL OR kind IN (SELECT value FROM json_each(?3)))
+       ORDER BY id LIMIT ?2`,
     );
     this.#lease = db.prepare('UPDATE redrive_outbox SET visible_at = ? WHERE id = ?');
     this.#delete = db.prepare('DELETE FROM redrive_outbox WHERE id = ?');
@@ -41,20 +42,32 @@ export class OutboxTable {
   }
 
   isEmpty(nowMs: number): boolean {
-    return this.#visible.get(nowMs, 1) === undefined;
+    return this.#visible.get(nowMs, 1, null) === undefined;
   }
 
-  take(limit: number, leaseMs: number, nowMs: number): OutboxMessage[] {
-    const rows = this.#visible.all(nowMs, limit) as unknown as Row[];
-    return rows.map(([id, kind, address, headers, payload]) => {
-      this.#lease.run(nowMs + leaseMs, id as number);
-      return {
+  take(
+    limit: number,
+    leaseMs: number,
+    { kinds, maxBytes = Infinity }: OutboxFilter,
+    nowMs: number,
+  ): OutboxMessage[] {
+    const taken: OutboxMessage[] = [];
+    let bytes = 0;
+    // One by one: all of them may be more than fits into memory.
+    const rows = this.#visible.iterate(nowMs, limit, kinds ? JSON.stringify(kinds) : null);
+    for (const row of rows) {
+      const [id, kind, address, headers, payload] = row as unknown as Row;
+      bytes += (payload as Uint8Array).length;
+      if (taken.length > 0 && bytes > maxBytes) break;
+      taken.push({
         id: id as number,
         destination: destinationOf(kind, address),
         headers: JSON.parse(headers as string) as Record<string, string>,
         payload: payload as Uint8Array,
-      };
-    });
+      });
+    }
+    for (const { id } of taken) this.#lease.run(nowMs + leaseMs, id);
+    return taken;
   }
 
   drop(ids: readonly number[]): void {

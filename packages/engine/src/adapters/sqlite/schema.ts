@@ -17,7 +17,7 @@ const migrations: readonly Migration[] = [
 ];
 
 /** The schema that this program knows. */
-const schemaVersion = migrations.at(-1)!.version;
+export const schemaVersion = migrations.at(-1)!.version;
 
 /** Brings the file to this program's schema, in one commit. A newer one is left alone where it may be used. */
 export function migrate(db: DatabaseSync, file: string): void {

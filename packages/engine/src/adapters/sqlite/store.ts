@@ -9,6 +9,7 @@ import type {
   Hint,
   LaneAgenda,
   Lease,
+  OutboxFilter,
   OutboxMessage,
   PruneRequest,
   Renewed,
@@ -19,9 +20,10 @@ import type {
   TaskKey,
   TaskQuery,
 } from '../../ports/schedule.ts';
-import type { Store } from '../../ports/store.ts';
+import type { Census, Store } from '../../ports/store.ts';
 import type { NewTask, Task } from '../../task.ts';
 import { auditSink } from './audit.ts';
+import { census } from './census.ts';
 import type { Database } from './database.ts';
 import { type Filters, type Page, taskFilters } from './listing.ts';
 import { SqliteInbox } from './sqlite-inbox.ts';
@@ -132,6 +134,10 @@ export class SqliteStore extends SqliteInbox implements Store {
     return this.#database.read(({ agenda }) => agenda.lanes(after, limit, this.#clock.now()));
   }
 
+  census(): Promise<Census> {
+    return this.#database.readInSteps((db) => census(db, this.#clock));
+  }
+
   readState(prefix: string): Promise<{ nowMs: number; documents: StateDocument[] }> {
     return this.#database.read(({ state }) => ({
       nowMs: this.#clock.now(),
@@ -150,9 +156,9 @@ export class SqliteStore extends SqliteInbox implements Store {
     return this.#prune(request);
   }
 
-  takeOutbox(limit: number, leaseMs: number): Promise<OutboxMessage[]> {
+  takeOutbox(limit: number, leaseMs: number, only: OutboxFilter = {}): Promise<OutboxMessage[]> {
     return this.#database.write(
-      ({ outbox }) => outbox.take(limit, leaseMs, this.#clock.now()),
+      ({ outbox }) => outbox.take(limit, leaseMs, only, this.#clock.now()),
       ({ outbox }) => (outbox.isEmpty(this.#clock.now()) ? [] : undefined),
     );
   }

@@ -11,6 +11,17 @@ export interface Report {
   generation: number;
 }
 
+/** The connection of one instance. */
+interface Link {
+  isUp: boolean;
+  listeners: Set<() => void>;
+}
+
+const failure = { class: 'transient', code: 'MADE_UP' } as const;
+const unconfirmed: Published = { outcome: 'unknown', failure };
+const lost: Published = { outcome: 'lost', failure };
+const away: Published = { outcome: 'away', failure };
+
 interface Held {
   report: Report;
   /** Redelivered unless it is acknowledged while this consumer lives. */
@@ -52,12 +63,24 @@ export class BrokerWorld {
 
   /** The broker as one instance sees it. */
   seenBy(being: Being & { die(): void }, weather: Weather): Broker {
+    const link: Link = { isUp: true, listeners: new Set() };
     return {
       kind: 'queue',
       capabilities: { returnsUnroutable: true, confirms: true },
       open: () => Promise.resolve(),
       close: () => Promise.resolve(),
-      publish: (messages) => this.#publish(messages, being, weather),
+      get isReady() {
+        return link.isUp;
+      },
+      watch: (listener) => {
+        link.listeners.add(listener);
+        return () => link.listeners.delete(listener);
+      },
+      publish: (messages) => {
+        if (!link.isUp) return messages.map(async () => away);
+        const all = this.#publish(messages, being, weather, link);
+        return messages.map(async (_, i) => (await all)[i]!);
+      },
       consume: (_source, _limits, receive) => {
         this.#consumers.set(being, receive);
         for (const held of this.#reports) this.#offer(held);
@@ -70,19 +93,25 @@ export class BrokerWorld {
     messages: readonly Publication[],
     being: Being & { die(): void },
     weather: Weather,
+    link: Link,
   ): Promise<Published[]> {
-    const unknown = {
-      outcome: 'unknown',
-      failure: { class: 'transient', code: 'CONFIRM_TIMEOUT' },
-    } as const;
     try {
       return await suffer(this.#world, weather, being, () => {
         for (const message of messages) this.#consumed(message);
         return Promise.resolve(messages.map(() => ({ outcome: 'confirmed' as const })));
       });
     } catch {
-      return messages.map(() => unknown);
+      // Nobody confirmed them; or the connection broke, and is there again after a while.
+      if (this.#world.chance(0.5)) return messages.map(() => unconfirmed);
+      this.#turn(link, false);
+      this.#world.at(this.#world.between(1, 3000), being, () => this.#turn(link, true));
+      return messages.map(() => lost);
     }
+  }
+
+  #turn(link: Link, isUp: boolean): void {
+    link.isUp = isUp;
+    for (const listener of link.listeners) listener();
   }
 
   /** A fast consumer: it may fail, and be back, before the confirm has reached the publisher. */

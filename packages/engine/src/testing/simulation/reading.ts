@@ -1,5 +1,5 @@
 import { definePolicy } from 'redrive';
-import type { Arrival } from '../../moves.ts';
+import type { Reading } from '../../consumer.ts';
 import type { Received } from '../../ports/broker.ts';
 import type { Report } from './broker.ts';
 
@@ -15,34 +15,18 @@ export const policy = definePolicy({
   retryOn: ['transient', 'unknown'],
 });
 
-/** What a consumer reports, as the service will read it. */
-export function read({ headers }: Received): { type: 'arrival'; arrival: Arrival } {
+/** What a consumer reports, as the service reads it. */
+export function read({ headers }: Received): Reading {
   const { id, queue, count, generation } = headers['report'] as Report;
-  const failure = { class: 'transient', code: 'CONSUMER_FAILED' } as const;
   return {
-    type: 'arrival',
-    arrival: {
-      type: 'failure',
-      policy,
+    type: 'failure',
+    report: {
+      messageId: id,
+      to: { kind: 'queue', address: queue },
+      payload: new Uint8Array([1]),
+      failure: { class: 'transient', code: 'CONSUMER_FAILED' },
+      attempt: (count ?? 0) + 1,
       ...(count === undefined ? {} : { generation }),
-      task: {
-        messageId: id,
-        destination: { kind: 'queue', address: queue },
-        lane: `queue:${queue}`,
-        payload: new Uint8Array([1]),
-        status: 'pending',
-        attempt: (count ?? 0) + 1,
-        maxAttempts: MAX_ATTEMPTS,
-        uncounted: 0,
-        delayMs: 0,
-        generation: 0,
-        claims: 0,
-        arrived: false,
-        cancelling: false,
-        blocked: false,
-        failure,
-        due: { inMs: 0 },
-      },
     },
   };
 }
