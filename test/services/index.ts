@@ -1,6 +1,7 @@
 /** Real servers for tests and benchmarks: on 127.0.0.1, on free ports, in temporary folders. */
 import { pgBouncer } from './pgbouncer.ts';
 import { postgres15, postgres18 } from './postgres.ts';
+import { rabbitmq } from './rabbitmq.ts';
 import { redis } from './redis.ts';
 import { type Found, missing, type Service } from './service.ts';
 
@@ -9,12 +10,16 @@ export type { PgBouncerOptions, PgBouncerServer } from './pgbouncer.ts';
 export type { PostgresVersion } from './postgres-programs.ts';
 export { startPostgres } from './postgres.ts';
 export type { PostgresOptions, PostgresServer } from './postgres.ts';
+export { startProxy } from './proxy.ts';
+export type { Proxy } from './proxy.ts';
+export { startRabbitmq } from './rabbitmq.ts';
+export type { RabbitmqOptions, RabbitmqServer } from './rabbitmq.ts';
 export { startRedis } from './redis.ts';
 export type { RedisOptions, RedisServer } from './redis.ts';
 export type { Found, Service, SharedServer } from './service.ts';
 
 /** A new kind of server is one more file and one more entry here. */
-const all = [postgres15, postgres18, pgBouncer, redis] as const;
+const all = [postgres15, postgres18, pgBouncer, redis, rabbitmq] as const;
 
 export type ServiceName = (typeof all)[number]['name'];
 

@@ -5,6 +5,9 @@ import { beforeAll, describe } from 'vitest';
 import { type PostgresVersion, found, type ServiceName } from './index.ts';
 import { sharedServer } from './shared.ts';
 
+export { rabbitmqClient, type RabbitmqClient } from './rabbitmq-client.ts';
+export { sharedServer } from './shared.ts';
+
 export interface Database extends AsyncDisposable {
   readonly url: string;
   /** Cuts the connections that are left and removes it. */
