@@ -37,7 +37,7 @@ export type DefinedWorld = Readonly<
   }
 >;
 
-export const worldFields = {
+const worldFields = {
   clients: { kind: 'integer', min: 1, max: 100_000, default: 1000 },
   spread: { kind: 'duration', min: 0, default: 100 },
   outageStart: { kind: 'duration', min: 0, default: 0 },

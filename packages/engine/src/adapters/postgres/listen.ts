@@ -48,6 +48,8 @@ export class Listener {
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
+    // A check under way would wait for its answer, and keep the process alive.
+    this.#heardBack?.();
     await this.#drop();
   }
 
