@@ -1,14 +1,20 @@
 /**
- * Writes what is derived from the source: the JSON Schema of a policy and the table of its reference page.
+ * Writes what is derived from the source: the JSON Schema of a policy, the tables of reference pages, and the example of
+ * a configuration.
  * `--check` only compares, and fails when something is out of date.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format } from 'node:util';
+import { httpReference } from '../packages/server/src/http/reference.ts';
+import { metricsTable } from '../packages/server/src/observe/metrics-page.ts';
 import { peersTable } from '../test/peers/table.ts';
+import { configurationTables, dotenvExample, otherTable } from './configuration-reference.ts';
+import { cliReference } from './cli-reference.ts';
 import { describeFields, policySchema, policyTable } from './policy-reference.ts';
 
 const root = new URL('../', import.meta.url);
+const [cli, api] = await Promise.all([cliReference(), httpReference()]);
 const source = readFileSync(new URL('packages/core/src/policy-fields.ts', root), 'utf8');
 const descriptions = describeFields(source);
 
@@ -19,6 +25,16 @@ const outputs: Record<string, (before: string) => string> = {
     between(before, '<!-- peers -->', '<!-- /peers -->', `${peersTable()}\n`),
   'docs/reference/policy.md': (before) =>
     between(before, '<!-- fields -->', '<!-- /fields -->', policyTable(descriptions)),
+  'docs/reference/configuration.md': (before) =>
+    between(
+      between(before, '<!-- variables -->', '<!-- /variables -->', configurationTables()),
+      ...(['<!-- others -->', '<!-- /others -->', otherTable()] as const),
+    ),
+  'packages/server/.env.example': () => dotenvExample(),
+  'docs/reference/metrics.md': (before) =>
+    between(before, '<!-- metrics -->', '<!-- /metrics -->', metricsTable()),
+  'docs/reference/cli.md': () => cli,
+  'docs/reference/http-api.md': () => api,
 };
 
 let stale = 0;

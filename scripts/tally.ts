@@ -1,6 +1,6 @@
 /**
- * `node scripts/tally.ts <report.json> <exit code>`: the last line of a CI run,
- * `N passed, N failed`, from vitest's own JSON report.
+ * `node scripts/tally.ts <report.json> <exit code> [<report.json> <exit code> ...]`: the last line of a
+ * CI run, `N passed, N failed`, from vitest's own JSON reports.
  */
 import { readFileSync } from 'node:fs';
 
@@ -58,8 +58,14 @@ function read(path: string): string | undefined {
 }
 
 if (import.meta.main) {
-  const [path = '', exitCode = '1'] = process.argv.slice(2);
-  const result = tally(read(path), Number(exitCode));
+  const args = process.argv.slice(2);
+  const result = { passed: 0, failed: 0, skipped: 0 };
+  for (let i = 0; i < args.length || i === 0; i += 2) {
+    const one = tally(read(args[i] ?? ''), Number(args[i + 1] ?? '1'));
+    result.passed += one.passed;
+    result.failed += one.failed;
+    result.skipped += one.skipped;
+  }
   if (result.skipped > 0) console.log(`${result.skipped} skipped`);
   console.log(line(result));
   process.exitCode = result.failed > 0 ? 1 : 0;

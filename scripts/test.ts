@@ -1,5 +1,6 @@
 /**
  * `npm test -- [filters and vitest options]`: one run of every test, vitest's own summary last.
+ * `npm run test:long` runs those instead that take a minute each (`*.long.test.ts`).
  * With REDRIVE_TEST_REPORT=<file> the run also leaves vitest's JSON report there.
  */
 import { spawnSync } from 'node:child_process';
@@ -16,8 +17,14 @@ const reporters = report
     ]
   : [];
 
-const run = spawnSync(process.execPath, [vitest, 'run', ...reporters, ...process.argv.slice(2)], {
+const { long, args } = options(process.argv.slice(2));
+const run = spawnSync(process.execPath, [vitest, 'run', ...reporters, ...args], {
   stdio: 'inherit',
+  env: { ...process.env, ...(long ? { REDRIVE_LONG_TESTS: '1' } : {}) },
 });
 // A run that was killed has no status: that is a failure too.
 process.exitCode = run.status ?? 1;
+
+function options(args: string[]): { long: boolean; args: string[] } {
+  return { long: args.includes('--long'), args: args.filter((arg) => arg !== '--long') };
+}

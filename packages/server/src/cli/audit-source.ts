@@ -1,0 +1,62 @@
+/** Where an audit trail comes from: a server, or lines of JSON. */
+import { type AuditEvent, isConfigError, parsePolicy, type Policy } from 'redrive';
+import type { Client, Query } from './client.ts';
+import { linesOf } from './lines.ts';
+import type { AuditView } from './wire.ts';
+
+const PATH = '/api/v1/audit';
+const MAX_LINE_BYTES = 4 * 1024 * 1024;
+const MAX_POLICIES = 10_000;
+
+/** Each line as what it is; what is no JSON as undefined, which counts as unreadable. */
+export async function* auditOfText(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): AsyncGenerator<unknown, void, undefined> {
+  for await (const { text } of linesOf(chunks, MAX_LINE_BYTES)) {
+    yield text === undefined ? undefined : parsed(text);
+  }
+}
+
+/** Oldest first, as it was written: the server tells the newest first, and gaps are found by the order. */
+export async function auditOfServer(
+  client: Client,
+  query: Query,
+  limit: number,
+): Promise<{ events: AuditEvent[]; isAll: boolean }> {
+  const events: AuditEvent[] = [];
+  for await (const { event } of client.items<AuditView>(PATH, query, limit + 1)) {
+    events.push(event as AuditEvent);
+  }
+  const isAll = events.length <= limit;
+  return { events: events.slice(0, limit).toReversed(), isAll };
+}
+
+/** Policies that the trail registers, wherever in it: those of what is looked at may have been registered before it. */
+export async function policiesOf(client: Client): Promise<Policy[]> {
+  const policies = new Map<string, Policy>();
+  const query = { type: 'policy_registered' };
+  for await (const { event } of client.items<AuditView>(PATH, query, MAX_POLICIES)) {
+    const policy = policyOf(event['definition']);
+    if (policy && policy.fingerprint === event['policy']) policies.set(policy.fingerprint, policy);
+  }
+  return [...policies.values()];
+}
+
+/** One that does not parse is found, and told, when its event is replayed. */
+function policyOf(definition: unknown): ReturnType<typeof parsePolicy> | undefined {
+  try {
+    return parsePolicy(definition);
+  } catch (error) {
+    if (isConfigError(error)) return undefined;
+    throw error;
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Whoever replays counts it among what cannot be read.
+    return undefined;
+  }
+}

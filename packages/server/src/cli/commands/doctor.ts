@@ -1,0 +1,97 @@
+/** `redrive doctor`: what is not well, and what to do about it. */
+import type { ServerAnswer } from '../../upkeep/doctor.ts';
+import type { Finding, Level } from '../../upkeep/finding.ts';
+import { type Client, clientOf, connection } from '../client.ts';
+import { command, CommandError, exits } from '../command.ts';
+import { type Output, outputOf, plural } from '../output.ts';
+import { shown } from '../safe-text.ts';
+import { type Style, wrap } from '../terminal.ts';
+
+const signs: Readonly<Record<Level, { sign: string; style: Style }>> = {
+  broken: { sign: '✗', style: 'red' },
+  warning: { sign: '!', style: 'yellow' },
+  note: { sign: '·', style: 'dim' },
+  fine: { sign: '✔', style: 'green' },
+};
+
+export const commands = [
+  command({
+    name: 'doctor',
+    summary: 'Look at configuration, database, broker, clock, disk and server, and say what to do.',
+    usage: 'doctor',
+    about:
+      'Reads the same configuration as redrive serve, from here. Nothing is changed. The worst comes first; exit code 1 if ' +
+      'something is broken.',
+    options: {
+      ...connection,
+      timeout: { ...connection.timeout, default: 5000 },
+      config: { kind: 'text', value: 'file', summary: 'Instead of REDRIVE_CONFIG.' },
+    },
+    examples: [
+      'redrive doctor # with the configuration of this folder',
+      'redrive doctor --json | jq -c \'.findings[] | select(.level != "fine")\' # for programs',
+    ],
+    async run({ options, json }, io) {
+      const { readAll } = await import('../settings.ts');
+      const { examineEverything } = await import('../../upkeep/doctor.ts');
+      const { config } = options;
+      const reading = await readAll(io, config === undefined ? {} : { config });
+      const url =
+        options.url ?? io.env['REDRIVE_URL'] ?? (reading.ok ? ownUrl(reading.settings) : undefined);
+      const client = clientOf({ ...options, url }, io);
+      const findings = await examineEverything({
+        reading,
+        serverUrl: client.url,
+        askServer: () => askServer(client),
+      });
+      const output = outputOf(io, json);
+      const broken = findings.filter(({ level }) => level === 'broken').length;
+      output.data({ ok: broken === 0, findings });
+      output.say(
+        ...findings.flatMap((finding) => findingLines(finding, output)),
+        '',
+        verdict(findings, output),
+      );
+      return broken > 0 ? exits.failed : exits.ok;
+    },
+  }),
+];
+
+/** Where a server with these settings listens, seen from its own machine. */
+function ownUrl({ host, port }: { host: string; port: number }): string {
+  const everywhere = host === '0.0.0.0' || host === '::';
+  const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${port}`;
+}
+
+async function askServer(client: Client): Promise<ServerAnswer> {
+  try {
+    const { ready, checks } = await client.ready();
+    return { type: 'answers', ready, checks, clockAheadMs: client.nowMs() - Date.now() };
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return { type: 'away', why: error.code };
+  }
+}
+
+function findingLines({ about, level, what, advice }: Finding, { paint, width }: Output): string[] {
+  const { sign, style } = signs[level];
+  const head = `${paint(style, sign)} ${paint('bold', about.padEnd(13))} `;
+  const indent = ' '.repeat(16);
+  return [
+    ...wrap(head + shown(what), width, indent),
+    ...(advice === undefined
+      ? []
+      : wrap(`${indent}${paint('cyan', '→')} ${shown(advice)}`, width, `${indent}  `)),
+  ];
+}
+
+function verdict(findings: readonly Finding[], { paint }: Output): string {
+  const count = (wanted: Level): number => findings.filter(({ level }) => level === wanted).length;
+  if (count('broken') > 0) {
+    return paint('red', `${plural(count('broken'), 'thing is', 'things are')} broken.`);
+  }
+  if (count('warning') > 0)
+    return paint('yellow', `It works, with ${plural(count('warning'), 'warning')}.`);
+  return paint('green', 'All is well.');
+}

@@ -1,0 +1,92 @@
+/** `redrive lanes`: where things go, in which state that is, and the switch. */
+import { clientOf, connection } from '../client.ts';
+import { command, type Command, exits } from '../command.ts';
+import { type Column, grid, outputOf } from '../output.ts';
+import { shown } from '../safe-text.ts';
+import { duration } from '../terminal.ts';
+import { stateCell, textOf } from '../views.ts';
+import type { LaneView, Page } from '../wire.ts';
+
+const columns: readonly Column[] = [
+  { title: 'LANE', least: 16 },
+  { title: 'STATE' },
+  { title: 'RUNNING', right: true },
+  { title: 'AT ONCE', right: true, optional: true },
+  { title: 'PER SECOND', right: true, optional: true },
+  { title: 'NEXT', optional: true },
+  { title: 'NOTE', optional: true, least: 10 },
+];
+
+export const commands: readonly Command[] = [
+  command({
+    name: 'lanes list',
+    summary: 'List the lanes: what waits where, and whether it is let through.',
+    usage: 'lanes list',
+    about:
+      'A lane is a queue, or the origin of a URL. closed: all is well. open: it failed too often, and rests. probing: one ' +
+      'delivery at a time tries whether it is back. paused: by an operator.',
+    options: connection,
+    examples: ['redrive lanes list # all of them'],
+    async run({ options, json }, io) {
+      const client = clientOf(options, io);
+      const output = outputOf(io, json);
+      const { items } = await client.get<Page<LaneView>>('/api/v1/lanes');
+      for (const lane of items) output.data(lane);
+      output.say(
+        ...(items.length === 0
+          ? ['Nothing was sent anywhere yet.']
+          : grid(columns, items.map(rowOf), output)),
+      );
+      return exits.ok;
+    },
+  }),
+  switchOf('pause', 'Stop deliveries of a lane; what comes in waits.'),
+  switchOf('resume', 'Let a lane deliver again.'),
+];
+
+function switchOf(action: 'pause' | 'resume', summary: string): Command<typeof connection> {
+  return command({
+    name: `lanes ${action}`,
+    summary,
+    usage: `lanes ${action} <lane>`,
+    options: connection,
+    examples: [
+      `redrive lanes ${action} https://api.example.com`,
+      `redrive lanes ${action} queue:orders`,
+    ],
+    async run({ positionals, options, json }, io) {
+      const client = clientOf(options, io);
+      const output = outputOf(io, json);
+      const lane = positionals[0]!;
+      const answer = await client.post(`/api/v1/lanes/${encodeURIComponent(lane)}/${action}`);
+      output.data(answer);
+      output.say(
+        action === 'pause'
+          ? `${shown(lane)} is paused. redrive lanes resume ${shown(lane)} lets it go on.`
+          : `${shown(lane)} delivers again.`,
+      );
+      return exits.ok;
+    },
+  });
+}
+
+function rowOf({
+  lane,
+  state,
+  running,
+  limits,
+  next_in_ms: next,
+  probe_in_ms: probe,
+  paused_by: by,
+}: LaneView) {
+  const paused = state === 'paused' && textOf(by) !== undefined ? `by ${textOf(by)}` : '';
+  return [
+    shown(lane),
+    stateCell(state),
+    String(running),
+    String(limits?.concurrency ?? ''),
+    String(limits?.rate_per_second ?? ''),
+    next == null ? '' : next <= 0 ? 'due now' : `due in ${duration(next)}`,
+    probe == null ? paused : `tried again in ${duration(probe)}`,
+  ];
+}

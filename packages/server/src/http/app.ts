@@ -1,0 +1,163 @@
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import rateLimit from '@fastify/rate-limit';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { ServiceContext } from '../service-context.ts';
+import { readBody } from './body.ts';
+import { Deadlines } from './deadlines.ts';
+import { createGuard } from './guard.ts';
+import { MAX_CONNECTIONS, rateOptions, securityHeaders, serverOptions } from './limits.ts';
+import { addDocument } from './openapi.ts';
+import { Problem, PROBLEM_TYPE, problemOf } from './problem.ts';
+import { auditRoutes } from './routes/audit.ts';
+import { bulkRoutes } from './routes/bulk.ts';
+import { eventRoutes } from './routes/events.ts';
+import { laneRoutes } from './routes/lanes.ts';
+import { policyRoutes } from './routes/policies.ts';
+import { retryRoutes } from './routes/retries.ts';
+import { reviewRoutes } from './routes/review.ts';
+import type { App } from './routes/route.ts';
+import { serviceRoutes, version } from './routes/service.ts';
+import { taskRoutes } from './routes/tasks.ts';
+import { answerBroken } from './broken-request.ts';
+import { RouteList } from './route-list.ts';
+import { compileValidator } from './validate.ts';
+
+const resources = [
+  serviceRoutes,
+  retryRoutes,
+  taskRoutes,
+  reviewRoutes,
+  bulkRoutes,
+  laneRoutes,
+  policyRoutes,
+  auditRoutes,
+  eventRoutes,
+];
+
+/** The API, ready to listen. It asks the engine, and nothing else. */
+export async function buildApp(context: ServiceContext): Promise<FastifyInstance> {
+  const { settings } = context;
+  const app: App = fastify({
+    ...serverOptions(settings),
+    logger: false,
+    frameworkErrors: (error, _, reply) => void answer(reply, problemOf(error)),
+    clientErrorHandler: answerBroken,
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  app.server.maxConnections = MAX_CONNECTIONS;
+  app.setValidatorCompiler(compileValidator);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, readBody);
+  app.decorateRequest('by', '');
+
+  const routes = new RouteList();
+  app.addHook('onRoute', (route) => routes.add(route));
+  await app.register(rateLimit, rateOptions(settings));
+  await addDocument(app, version, context);
+  const state: State = { isStopping: false, wasStoreThere: false };
+  addHooks(app, context, state, routes);
+  addErrors(app, context, state, routes);
+  for (const add of resources) add(app, context);
+  await app.ready();
+  return app;
+}
+
+interface State {
+  isStopping: boolean;
+  /** It has answered at least once. */
+  wasStoreThere: boolean;
+}
+
+/** These ask no store: that they work says nothing about it. */
+const storeless = new Set(['/api/v1/events', '/api/v1/policies/simulate']);
+
+/** In this order: a flood of requests must not even cost the look at a token. */
+function addHooks(
+  app: App,
+  { settings, metrics }: ServiceContext,
+  state: State,
+  routes: RouteList,
+): void {
+  const guard = createGuard(settings);
+  const deadlines = new Deadlines(settings.requestTimeoutMs);
+  app.addHook('preClose', (done) => {
+    state.isStopping = true;
+    done();
+  });
+  app.addHook('onRequest', (_, reply, done) => {
+    deadlines.begin(reply);
+    void reply.headers(securityHeaders);
+    done(
+      state.isStopping ? new Problem('STOPPING', 'The service stops. Ask again soon.') : undefined,
+    );
+  });
+  app.addHook('onRequest', app.rateLimit());
+  app.addHook('onRequest', (request, _, done) => {
+    request.by = guard(request);
+    // Here, before anybody reads a body that nobody wants.
+    done(request.is404 ? notFound(request, routes) : undefined);
+  });
+  app.addHook('onResponse', (request, reply, done) => {
+    deadlines.end(reply);
+    const { method, routeOptions } = request;
+    const { statusCode: status, elapsedTime } = reply;
+    const route = routeOptions.url ?? 'unknown';
+    state.wasStoreThere ||= status < 300 && route.startsWith('/api/') && !storeless.has(route);
+    metrics.answered({ method, route, status, seconds: elapsedTime / 1000 });
+    done();
+  });
+}
+
+function addErrors(app: App, { log }: ServiceContext, state: State, routes: RouteList): void {
+  app.setErrorHandler((error, request, reply) => {
+    let problem = problemOf(error);
+    if (problem.code === 'STORE_UNAVAILABLE' && !state.wasStoreThere) problem = notStarted(problem);
+    // `GET /bulk/preview` came as `GET /bulk/:id`, but is a wrong method for what is there.
+    if (problem.faults[0]?.in === 'path' && isElsewhere(request, routes)) {
+      problem = notFound(request, routes);
+    }
+    if (problem.status >= 500) {
+      const { method, routeOptions } = request;
+      const level = problem.code === 'INTERNAL' ? 'error' : 'debug';
+      log[level](
+        { err: problem.cause ?? problem, method, route: routeOptions.url, code: problem.code },
+        'a request could not be answered',
+      );
+    }
+    return answer(reply, problem);
+  });
+}
+
+function answer(reply: FastifyReply, problem: Problem): FastifyReply {
+  // A string goes out as it is: problems are not the business of the serializers of good answers.
+  return reply
+    .code(problem.status)
+    .headers(securityHeaders)
+    .headers(problem.headers)
+    .type(PROBLEM_TYPE)
+    .send(problem.toText(reply.request));
+}
+
+function notStarted({ cause }: Problem): Problem {
+  const detail = 'The store has not been there yet. See /health/ready, and ask again.';
+  return new Problem('NOT_STARTED', detail, { cause });
+}
+
+function isElsewhere(request: FastifyRequest, routes: RouteList): boolean {
+  return !routes.methodsOf(pathOf(request)).includes(request.method);
+}
+
+function pathOf({ url }: FastifyRequest): string {
+  return url.split('?')[0]!;
+}
+
+function notFound(request: FastifyRequest, routes: RouteList): Problem {
+  const { method } = request;
+  const allowed = routes.methodsOf(pathOf(request));
+  if (allowed.length === 0) {
+    return new Problem('NOT_FOUND', 'There is nothing here. /openapi.json says what there is.');
+  }
+  const allow = allowed.join(', ');
+  return new Problem('METHOD_NOT_ALLOWED', `${method} is not possible here; ${allow} is.`, {
+    headers: { allow },
+  });
+}

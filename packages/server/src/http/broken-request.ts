@@ -1,0 +1,34 @@
+import type { Socket } from 'node:net';
+import { securityHeaders } from './limits.ts';
+import { Problem, PROBLEM_TYPE } from './problem.ts';
+
+/** What is not even HTTP, or took too long to come in: answered on the bare connection, which then ends. */
+export function answerBroken(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy(error);
+    return;
+  }
+  const problem = problemOfCode(error.code);
+  const body = problem.toText();
+  const headers = {
+    ...securityHeaders,
+    ...problem.headers,
+    'content-type': PROBLEM_TYPE,
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${problem.status} ${problem.code}\r\n${lines.join('')}\r\n${body}`);
+}
+
+function problemOfCode(code: string | undefined): Problem {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new Problem('REQUEST_HEADERS_TOO_LARGE', 'The headers are over 16 KiB.');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Problem('REQUEST_TIMEOUT', 'The request took too long to come in.');
+    case undefined:
+    default:
+      return new Problem('MALFORMED_REQUEST', 'This is not HTTP.');
+  }
+}

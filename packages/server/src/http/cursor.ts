@@ -1,0 +1,52 @@
+/** Where a list goes on, as a text that means nothing to whoever holds it. */
+import { Problem } from './problem.ts';
+
+/** Lists of different things: a cursor of one is none of another. */
+type List = 'tasks' | 'items' | 'groups' | 'members' | 'audit';
+
+const MAX_LENGTH = 1000;
+
+export function cursorOf(list: List, ...place: readonly (number | string)[]): string {
+  return Buffer.from(JSON.stringify([list, ...place])).toString('base64url');
+}
+
+/** The one number that a cursor of this list holds; undefined: from the beginning. */
+export function placeOf(list: List, cursor: string | undefined): number | undefined {
+  if (cursor === undefined) return undefined;
+  const [place, ...more] = partsOf(list, cursor);
+  if (!isPlace(place) || more.length > 0) throw invalidCursor();
+  return place;
+}
+
+/** A number and a text. */
+export function pairOf(list: List, cursor: string | undefined): [number, string] | undefined {
+  if (cursor === undefined) return undefined;
+  const [place, name, ...more] = partsOf(list, cursor);
+  if (!isPlace(place) || typeof name !== 'string' || name === '' || more.length > 0) {
+    throw invalidCursor();
+  }
+  return [place, name];
+}
+
+function partsOf(list: List, cursor: string): unknown[] {
+  if (cursor.length > MAX_LENGTH) throw invalidCursor();
+  let read: unknown;
+  try {
+    read = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
+  } catch {
+    throw invalidCursor();
+  }
+  if (!Array.isArray(read) || read[0] !== list) throw invalidCursor();
+  return read.slice(1) as unknown[];
+}
+
+function isPlace(place: unknown): place is number {
+  return Number.isSafeInteger(place) && (place as number) >= 0;
+}
+
+function invalidCursor(): Problem {
+  const message = 'It is not what a list of this kind gave as next_cursor. Begin without one.';
+  return new Problem('INVALID_CURSOR', `The cursor is broken. ${message}`, {
+    faults: [{ in: 'query', path: '/cursor', code: 'INVALID_CURSOR', message }],
+  });
+}

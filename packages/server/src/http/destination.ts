@@ -1,0 +1,35 @@
+/** Destinations as the wire writes them: a URL, `queue:NAME`, or `{ kind, address }`. */
+import type { Destination } from '@redrive/engine';
+import type { WireFault } from './faults.ts';
+
+type ReadDestination = { destination: Destination } | { fault: WireFault };
+
+/** What was meant. Whether one may go there is for the engine to say. */
+export function readDestination(
+  given: string | Destination,
+  where: Pick<WireFault, 'in' | 'path'> = { in: 'body', path: '/destination' },
+): ReadDestination {
+  const meant = typeof given === 'string' ? fromText(given) : given;
+  if (!meant) return refused('A URL, queue:NAME, or { kind, address } is needed.');
+  if (meant.kind !== 'http') return { destination: { kind: meant.kind, address: meant.address } };
+  if (!URL.canParse(meant.address)) return refused('It is not a URL.');
+  const url = new URL(meant.address);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    return refused('A URL begins with http: or https:.');
+  }
+  if (url.username || url.password) {
+    return refused('A URL must not carry credentials, which would be stored: name a secret.');
+  }
+  return { destination: { kind: 'http', address: url.href } };
+
+  function refused(message: string): ReadDestination {
+    return { fault: { ...where, code: 'NO_DESTINATION', message } };
+  }
+}
+
+function fromText(text: string): Destination | undefined {
+  if (/^https?:/i.test(text)) return { kind: 'http', address: text };
+  const [, kind, address] = /^([a-z][a-z0-9_-]{0,31}):(?!\/\/)(.+)$/s.exec(text) ?? [];
+  if (kind === undefined || address === undefined) return undefined;
+  return { kind, address };
+}

@@ -1,0 +1,194 @@
+/** Items of a request as what the engine takes: fresh work, or an execution that failed. */
+import { randomUUID } from 'node:crypto';
+import {
+  type Destination,
+  type FailureReport,
+  laneOf,
+  type Submission,
+  type TaskContext,
+  uuidOf,
+} from '@redrive/engine';
+import type { Failure, Policy } from 'redrive';
+import type { Static } from 'typebox';
+import type { Settings } from '../settings/settings.ts';
+import { readDestination } from './destination.ts';
+import type { WireFault } from './faults.ts';
+import { readBase64 } from './payload.ts';
+import { RetryItem } from './schemas/retries.ts';
+import { checkOf } from './validate.ts';
+
+export type GivenItem = Static<typeof RetryItem>;
+
+/** What an item asks for, or everything that is wrong with it. */
+export type Wish =
+  | { type: 'fresh'; submission: Submission<Destination>; destination: Destination }
+  | { type: 'failure'; report: FailureReport; destination: Destination }
+  | { type: 'faulty'; faults: readonly WireFault[] };
+
+/** What goes for all items of a request. */
+export interface Around {
+  /** Makes the message id of an item that has none. */
+  key?: string | undefined;
+  traceparent?: string | undefined;
+}
+
+type Policies = Pick<Settings, 'policy' | 'policies' | 'lane' | 'lanes'>;
+
+const check = checkOf(RetryItem);
+
+export function wishOf(item: unknown, around: Around, policies: Policies): Wish {
+  const faults = check(item, 'body');
+  return faults ? { type: 'faulty', faults } : wishOfGood(item as GivenItem, around, policies);
+}
+
+function wishOfGood(item: GivenItem, around: Around, policies: Policies): Wish {
+  const read = readDestination(item.destination);
+  const payload = payloadOf(item);
+  if ('fault' in read || 'fault' in payload) {
+    const faults = [read, payload].flatMap((one) => ('fault' in one ? [one.fault] : []));
+    return { type: 'faulty', faults };
+  }
+  const { destination } = read;
+  const context = contextOf(item, around.traceparent, destination);
+  return item.retry_count === undefined
+    ? {
+        type: 'fresh',
+        destination,
+        submission: submissionOf(item, destination, payload.value, context, around.key, policies),
+      }
+    : failureOf(item, item.retry_count, destination, payload.value, context, around.key);
+}
+
+function submissionOf(
+  item: GivenItem,
+  to: Destination,
+  payload: unknown,
+  context: TaskContext | undefined,
+  key: string | undefined,
+  policies: Policies,
+): Submission<Destination> {
+  const { message_id: id, due_at, expires_at, ordering_key, on_dead } = item;
+  const policy =
+    item.max_retries === undefined ? item.policy : limited(item, item.max_retries, to, policies);
+  return {
+    to,
+    payload,
+    ...(id === undefined ? (key === undefined ? {} : { dedupeKey: key }) : { id }),
+    ...(policy === undefined ? {} : { policy }),
+    ...(due_at === undefined ? {} : { dueAt: Date.parse(due_at) }),
+    ...(expires_at === undefined ? {} : { expiresAt: Date.parse(expires_at) }),
+    ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
+    ...(on_dead === undefined ? {} : { onDead: on_dead }),
+    ...(context ? { context } : {}),
+  };
+}
+
+function failureOf(
+  item: GivenItem,
+  retryCount: number,
+  to: Destination,
+  payload: unknown,
+  context: TaskContext | undefined,
+  key: string | undefined,
+): Wish {
+  const { policy, due_at, expires_at, ordering_key, max_retries } = item;
+  const bytes = bytesOf(payload);
+  if (!bytes) {
+    const message = 'It cannot be written as JSON: it is nested too deep. Send payload_base64.';
+    const fault = { in: 'body', path: '/payload', code: 'INVALID_PAYLOAD', message } as const;
+    return { type: 'faulty', faults: [fault] };
+  }
+  const report: FailureReport = {
+    messageId:
+      item.message_id ??
+      (key === undefined ? randomUUID() : uuidOf(`${to.kind}:${to.address}`, key)),
+    to,
+    payload: bytes,
+    failure: failureIn(item),
+    attempt: retryCount + 1,
+    // An old count is an old failure, whatever became of the message since then.
+    generation: 'present',
+    ...(max_retries === undefined ? {} : { maxAttempts: max_retries + 1 }),
+    ...(policy === undefined ? {} : { policy }),
+    ...(due_at === undefined ? {} : { dueAtMs: Date.parse(due_at) }),
+    ...(expires_at === undefined ? {} : { expiresAtMs: Date.parse(expires_at) }),
+    ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
+    ...(item.on_dead === 'release' ? { onDead: item.on_dead } : {}),
+    ...(context ? { context } : {}),
+  };
+  return { type: 'failure', destination: to, report };
+}
+
+const classes = {
+  TRANSIENT: 'transient',
+  BUSINESS: 'business',
+  TECHNICAL: 'technical',
+  UNKNOWN: 'unknown',
+} as const satisfies Record<NonNullable<GivenItem['classification']>, Failure['class']>;
+
+function failureIn({ classification = 'TRANSIENT', error_reason: message }: GivenItem): Failure {
+  return { class: classes[classification], ...(message === undefined ? {} : { message }) };
+}
+
+function payloadOf(item: GivenItem): { value: unknown } | { fault: WireFault } {
+  const isJson = Object.hasOwn(item, 'payload');
+  const { payload, payload_base64: base64 } = item;
+  if (isJson !== (base64 === undefined)) {
+    const code = isJson ? 'INVALID_VALUE' : 'MISSING_FIELD';
+    const message = 'Either payload or payload_base64 is needed, and not both.';
+    return { fault: { in: 'body', path: '/payload', code, message } };
+  }
+  if (base64 === undefined) return { value: payload };
+  const value = readBase64(base64);
+  const message = 'It is not base64.';
+  return value
+    ? { value }
+    : { fault: { in: 'body', path: '/payload_base64', code: 'INVALID_VALUE', message } };
+}
+
+/** What travels with the payload; undefined: nothing does. */
+function contextOf(
+  item: GivenItem,
+  traceparent: string | undefined,
+  { kind }: Destination,
+): TaskContext | undefined {
+  const { headers, content_type, method, secret } = item;
+  // For fresh work the engine says so itself.
+  const isJson =
+    kind === 'http' && item.retry_count !== undefined && Object.hasOwn(item, 'payload');
+  const contentType = content_type ?? (isJson ? 'application/json' : undefined);
+  if (!headers && !contentType && !method && !secret && !traceparent) return undefined;
+  return {
+    ...(headers ? { headers } : {}),
+    ...(contentType ? { contentType } : {}),
+    ...(method ? { method } : {}),
+    ...(secret ? { secret } : {}),
+    ...(traceparent ? { traceparent } : {}),
+  };
+}
+
+/** Bytes as they are, anything else as JSON; undefined: nobody can write it. */
+export function bytesOf(payload: unknown): Uint8Array | undefined {
+  if (payload instanceof Uint8Array) return payload;
+  try {
+    return Buffer.from(JSON.stringify(payload));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The policy that fresh work would have, with as many attempts as the item says; a name that is unknown stays as it is. */
+function limited(
+  { policy }: GivenItem,
+  maxRetries: number,
+  to: Destination,
+  { policies, lanes, lane, policy: usual }: Policies,
+): string | Policy {
+  const maxAttempts = maxRetries + 1;
+  if (typeof policy === 'object') return { ...policy, maxAttempts };
+  if (policy !== undefined) {
+    return Object.hasOwn(policies, policy) ? { ...policies[policy], maxAttempts } : policy;
+  }
+  const own = lanes[laneOf(to)]?.policy ?? lane.policy ?? usual;
+  return { ...own, maxAttempts };
+}

@@ -1,0 +1,186 @@
+/** What went wrong, as RFC 9457 has it: `application/problem+json` with a code for programs and a sentence for people. */
+import { STATUS_CODES } from 'node:http';
+import { type EngineErrorCode, isEngineError } from '@redrive/engine';
+import { isConfigError } from 'redrive';
+import type { WireFault } from './faults.ts';
+import { placed, wireFaults } from './faults.ts';
+
+/** The codes of the API's own, each with its status. */
+const ownStatuses = {
+  INVALID_JSON: 400,
+  INVALID_REQUEST: 400,
+  INVALID_CURSOR: 400,
+  ALL_REJECTED: 400,
+  TOO_LARGE_SIMULATION: 400,
+  MALFORMED_REQUEST: 400,
+  UNAUTHENTICATED: 401,
+  FORBIDDEN: 403,
+  HOST_NOT_ALLOWED: 403,
+  CROSS_ORIGIN: 403,
+  NOT_FOUND: 404,
+  TASK_UNKNOWN: 404,
+  METHOD_NOT_ALLOWED: 405,
+  REQUEST_TIMEOUT: 408,
+  AMBIGUOUS: 409,
+  TASK_OVER: 409,
+  BODY_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  IDEMPOTENCY_MISMATCH: 422,
+  RATE_LIMITED: 429,
+  REQUEST_HEADERS_TOO_LARGE: 431,
+  INTERNAL: 500,
+  NOT_STARTED: 503,
+  STOPPING: 503,
+  TOO_SLOW: 503,
+  TOO_MANY_READERS: 503,
+} as const;
+
+const engineStatuses = {
+  INVALID_TASK: 400,
+  INVALID_ENGINE: 500,
+  NO_DESTINATION: 400,
+  UNKNOWN_POLICY: 400,
+  INVALID_PAYLOAD: 400,
+  PAYLOAD_TOO_LARGE: 413,
+  INVALID_ID: 400,
+  NO_TRANSACTIONS: 500,
+  INTAKE_FULL: 503,
+  ENGINE_STOPPED: 503,
+  STORE_UNAVAILABLE: 503,
+  STORE_READ_ONLY: 503,
+  STORE_FULL: 503,
+  STORE_CORRUPT: 503,
+  STORE_NOT_LOCAL: 503,
+  SCHEMA_MISSING: 503,
+  SCHEMA_TOO_NEW: 503,
+  TABLE_NOT_OURS: 503,
+  MIGRATION_LOCKED: 503,
+  ITEM_UNKNOWN: 404,
+  ITEM_CLOSED: 409,
+  ITEM_BUSY: 409,
+  ITEM_CONFLICT: 409,
+  EMPTY_FILTER: 400,
+  NOTHING_MATCHES: 409,
+  INVALID_FILTER: 400,
+  JOB_UNKNOWN: 404,
+  JOB_OVER: 409,
+  AUDIT_UNREADABLE: 409,
+} as const satisfies Record<EngineErrorCode, number>;
+
+type OwnCode = keyof typeof ownStatuses;
+export type ProblemCode = OwnCode | EngineErrorCode;
+
+/** Every code that an answer may have, with its status. */
+export const statuses: Readonly<Record<ProblemCode, number>> = {
+  ...ownStatuses,
+  ...engineStatuses,
+};
+
+const RETRY_AFTER_S = 5;
+
+interface ProblemDetails {
+  /** Everything that is wrong with the request, each at its place. */
+  faults?: readonly WireFault[];
+  /** More members of the answer. */
+  more?: Readonly<Record<string, unknown>>;
+  headers?: Readonly<Record<string, string>>;
+  cause?: unknown;
+}
+
+/** Thrown by whatever answers a request; the one error handler writes it. */
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly faults: readonly WireFault[];
+  readonly more: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ProblemCode, detail: string, details: ProblemDetails = {}) {
+    super(detail, 'cause' in details ? { cause: details.cause } : {});
+    this.code = code;
+    this.status = statuses[code];
+    this.faults = details.faults ?? [];
+    this.more = details.more ?? {};
+    const wait = this.status === 503 ? { 'retry-after': String(RETRY_AFTER_S) } : {};
+    this.headers = { ...wait, ...details.headers };
+  }
+
+  /** As it goes over the wire, in answer to that request. */
+  toText(request?: { params: unknown; query: unknown }): string {
+    const faults = request ? placed(this.faults, request) : this.faults;
+    const errors = faults.length > 0 ? { errors: faults } : {};
+    return JSON.stringify({
+      type: 'about:blank',
+      title: STATUS_CODES[this.status],
+      status: this.status,
+      code: this.code,
+      detail: this.message,
+      ...errors,
+      ...this.more,
+    });
+  }
+}
+
+export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
+
+/** What a store says of itself (paths, hosts) is for the log, and what the engine says of its methods for programmers. */
+const sentences: Partial<Record<EngineErrorCode, string>> = {
+  STORE_UNAVAILABLE:
+    'The store cannot be reached now. Ask again; with the same message_id it is safe.',
+  STORE_READ_ONLY: 'The store can be read but not written. See the log of the service.',
+  STORE_FULL: 'The disk of the store is full. What was stored is safe.',
+  STORE_CORRUPT: 'The store is damaged. See the log of the service.',
+  STORE_NOT_LOCAL: 'The store is on a network file system. See the log of the service.',
+  SCHEMA_MISSING: 'The tables are missing. Run `redrive migrate`.',
+  SCHEMA_TOO_NEW: 'The tables belong to a newer Redrive. Upgrade this instance.',
+  TABLE_NOT_OURS: 'There is a table `retry_queue` that is not ours. See the log of the service.',
+  MIGRATION_LOCKED: 'The tables are being changed. Ask again.',
+  ITEM_CONFLICT:
+    'The same message is already known at that destination: it waits, was done, or has failed there.',
+  ENGINE_STOPPED: 'The service stops. Ask another instance, or again when it is back.',
+};
+
+/** The problem that an error of ours or of fastify is. `INTERNAL` for what nobody foresaw. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (isEngineError(error)) {
+    const { code, message, faults } = error;
+    return new Problem(code, sentenceOf(code, message, faults.length), {
+      faults: wireFaults(faults),
+      cause: error,
+    });
+  }
+  if (isConfigError(error)) {
+    // Only policies are data of a request; everything else was checked at the start.
+    const faults = wireFaults(error.faults, ['policy']);
+    return new Problem('INVALID_REQUEST', 'The policy has faults.', { faults, cause: error });
+  }
+  return problemOfFastify(error);
+}
+
+function sentenceOf(code: EngineErrorCode, message: string, faults: number): string {
+  if (code === 'NO_DESTINATION' && faults === 0) {
+    return 'The message could not be read, so nobody knows where it belongs. Give a destination, and the payload it should have had.';
+  }
+  return sentences[code] ?? message;
+}
+
+function problemOfFastify(error: unknown): Problem {
+  const { code, statusCode } = Object(error) as { code?: unknown; statusCode?: unknown };
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new Problem(
+        'BODY_TOO_LARGE',
+        'The body is over the limit. Send fewer items at a time.',
+      );
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new Problem('UNSUPPORTED_MEDIA_TYPE', 'A body is application/json, not compressed.');
+    default:
+      return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
+        ? new Problem('MALFORMED_REQUEST', 'The request could not be read.', { cause: error })
+        : new Problem('INTERNAL', 'Something unforeseen went wrong. See the log of the service.', {
+            cause: error,
+          });
+  }
+}

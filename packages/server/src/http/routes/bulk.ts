@@ -1,0 +1,199 @@
+import type { Engine, JobReport, Selection as EngineSelection } from '@redrive/engine';
+import type { Static } from 'typebox';
+import { Type } from 'typebox';
+import { cursorOf, placeOf } from '../cursor.ts';
+import { readDestination } from '../destination.ts';
+import type { WireFault } from '../faults.ts';
+import { BulkStart, JobPath, Member, MemberFilter } from '../schemas/bulk.ts';
+import { listOf, ref } from '../schemas/common.ts';
+import { Nothing, Preview, Selection } from '../schemas/review.ts';
+import { invalid } from '../validate.ts';
+import { itemView, jobView, memberView } from '../views.ts';
+import { filterIn } from './review.ts';
+import { about, answers, answersToBody, type App, forRole, type Routes } from './route.ts';
+
+/** The same done to many items. */
+export const bulkRoutes: Routes = (app, { engine }) => {
+  const { inbox } = engine;
+
+  app.post(
+    '/api/v1/review/bulk/preview',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about('bulk', 'Show what a bulk job would take', 'The exact count, and the newest ten.'),
+        body: Selection,
+        ...answersToBody({ 200: Preview }, 'EMPTY_FILTER', 'INVALID_FILTER'),
+      },
+    },
+    async ({ body }) => {
+      const { count, sample } = await inbox.preview(selectionIn(body));
+      return { count, sample: sample.map(itemView) };
+    },
+  );
+
+  app.post(
+    '/api/v1/review/bulk',
+    {
+      ...forRole('operator'),
+      schema: {
+        ...about(
+          'bulk',
+          'Start a bulk job',
+          'Exactly one of `filter`, `ids` and `all` says which open items it takes. Any instance carries it on.',
+        ),
+        body: BulkStart,
+        ...answersToBody(
+          { 202: ref('Job') },
+          'EMPTY_FILTER',
+          'INVALID_FILTER',
+          'NOTHING_MATCHES',
+          'NO_DESTINATION',
+          'INVALID_TASK',
+        ),
+      },
+    },
+    async ({ body, by }, reply) => {
+      const job = await start(engine, body, by);
+      void reply.header('location', `/api/v1/review/bulk/${job.id}`);
+      return reply.code(202).send(jobView(job));
+    },
+  );
+
+  app.get(
+    '/api/v1/review/bulk',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about('bulk', 'List bulk jobs', 'The newest first.'),
+        ...answers({ 200: listOf(ref('Job'), 'Bulk jobs.') }),
+      },
+    },
+    async () => ({ items: (await inbox.jobs()).map(jobView), next_cursor: null }),
+  );
+
+  app.get(
+    '/api/v1/review/bulk/:id',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about('bulk', 'Show how far a bulk job is'),
+        params: JobPath,
+        ...answers({ 200: ref('Job') }, 'JOB_UNKNOWN'),
+      },
+    },
+    async ({ params }) => jobView(await inbox.job(params.id)),
+  );
+
+  app.get(
+    '/api/v1/review/bulk/:id/members',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about(
+          'bulk',
+          'List the items of a bulk job',
+          'The oldest first, and what became of each.',
+        ),
+        params: JobPath,
+        querystring: MemberFilter,
+        ...answers({ 200: listOf(Member, 'Members.') }, 'JOB_UNKNOWN', 'INVALID_CURSOR'),
+      },
+    },
+    async ({ params, query }) => {
+      const { result, limit = 100 } = query;
+      const after = placeOf('members', query.cursor) ?? 0;
+      const members = await inbox.members(params.id, {
+        ...(result === undefined ? {} : { result }),
+        after,
+        limit: limit + 1,
+      });
+      const shown = members.slice(0, limit);
+      const last = members.length > limit ? shown.at(-1) : undefined;
+      return {
+        items: shown.map(memberView),
+        next_cursor: last ? cursorOf('members', last.itemId) : null,
+      };
+    },
+  );
+
+  addChange(app, 'pause', 'Pause a bulk job', (id, by) => inbox.pauseJob(id, { by }));
+  addChange(app, 'resume', 'Carry a bulk job on, also one that stopped by itself', (id, by) =>
+    inbox.resumeJob(id, { by }),
+  );
+  addChange(app, 'cancel', 'End a bulk job: what was sent stays sent', (id, by) =>
+    inbox.cancelJob(id, { by }),
+  );
+};
+
+function addChange(
+  app: App,
+  name: string,
+  summary: string,
+  change: (id: number, by: string) => Promise<JobReport>,
+): void {
+  app.post(
+    `/api/v1/review/bulk/:id/${name}`,
+    {
+      ...forRole('operator'),
+      schema: {
+        ...about('bulk', summary),
+        params: JobPath,
+        body: Type.Optional(Nothing),
+        ...answersToBody({ 200: ref('Job') }, 'JOB_UNKNOWN', 'JOB_OVER'),
+      },
+    },
+    async ({ params, by }) => jobView(await change(params.id, by)),
+  );
+}
+
+/** Which items: exactly one of the three ways to say it. */
+function selectionIn({ filter, ids, all }: Static<typeof Selection>): EngineSelection {
+  const given = [filter, ids, all].filter((one) => one !== undefined).length;
+  if (given !== 1) {
+    const message = 'Exactly one of filter, ids and all is needed: { "all": true } takes all.';
+    throw invalid([fault('', given === 0 ? 'MISSING_FIELD' : 'INVALID_VALUE', message)]);
+  }
+  if (filter) return filterIn(filter);
+  return ids ? { ids } : { all: true };
+}
+
+/** What only a replay has. */
+const ofReplays = ['per_second', 'canary', 'observe_ms', 'max_failures', 'destination'] as const;
+
+async function start(
+  { inbox }: Engine,
+  body: Static<typeof BulkStart>,
+  by: string,
+): Promise<JobReport> {
+  const { action, filter, ids, all } = body;
+  const selection = selectionIn({
+    ...(filter ? { filter } : {}),
+    ...(ids ? { ids } : {}),
+    ...(all ? { all } : {}),
+  });
+  if (action !== 'replay') {
+    const faults = ofReplays
+      .filter((name) => body[name] !== undefined)
+      .map((name) => fault(`/${name}`, 'INVALID_VALUE', 'Only a replay has this.'));
+    if (faults.length > 0) throw invalid(faults);
+    return action === 'resolve'
+      ? inbox.resolveAll(selection, { by })
+      : inbox.discardAll(selection, { by });
+  }
+  const { per_second, canary, observe_ms, max_failures, destination } = body;
+  const read = destination === undefined ? undefined : readDestination(destination);
+  if (read && 'fault' in read) throw invalid([read.fault]);
+  return inbox.replayAll(selection, {
+    by,
+    ...(per_second === undefined ? {} : { perSecond: per_second }),
+    ...(canary === undefined ? {} : { canary }),
+    ...(observe_ms === undefined ? {} : { observeMs: observe_ms }),
+    ...(max_failures === undefined ? {} : { maxFailures: max_failures }),
+    ...(read ? { to: read.destination } : {}),
+  });
+}
+
+function fault(path: string, code: string, message: string): WireFault {
+  return { in: 'body', path, code, message };
+}

@@ -1,0 +1,51 @@
+import { Type } from 'typebox';
+import { listOf, ref } from '../schemas/common.ts';
+import { Nothing } from '../schemas/review.ts';
+import { LaneChange, LanePath } from '../schemas/service.ts';
+import { laneView } from '../views.ts';
+import { about, answers, answersToBody, type App, forRole, type Routes } from './route.ts';
+
+/** What waits where, and whether it may go. */
+export const laneRoutes: Routes = (app, { engine }) => {
+  app.get(
+    '/api/v1/lanes',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about('lanes', 'List lanes', 'A lane is one queue or one HTTP origin.'),
+        ...answers({ 200: listOf(ref('Lane'), 'Lanes.') }),
+      },
+    },
+    async () => ({ items: (await engine.lanes()).map(laneView), next_cursor: null }),
+  );
+
+  addChange(app, 'pause', 'Stop deliveries of a lane', true, (lane, by) => engine.pause(lane, by));
+  addChange(app, 'resume', 'Let a lane deliver again', false, (lane, by) =>
+    engine.resume(lane, by),
+  );
+};
+
+function addChange(
+  app: App,
+  name: string,
+  summary: string,
+  paused: boolean,
+  change: (lane: string, by: string) => Promise<void>,
+): void {
+  app.post(
+    `/api/v1/lanes/:lane/${name}`,
+    {
+      ...forRole('operator'),
+      schema: {
+        ...about('lanes', summary, 'The name is URL-encoded: `https:%2F%2Fapi.example.com`.'),
+        params: LanePath,
+        body: Type.Optional(Nothing),
+        ...answersToBody({ 200: LaneChange }, 'INVALID_TASK'),
+      },
+    },
+    async ({ params, by }) => {
+      await change(params.lane, by);
+      return { lane: params.lane, paused };
+    },
+  );
+}

@@ -1,0 +1,275 @@
+import type {
+  Changes as EngineChanges,
+  Engine,
+  InboxItem,
+  ItemFilter as Filter,
+} from '@redrive/engine';
+import type { Static } from 'typebox';
+import { Type } from 'typebox';
+import { cursorOf, pairOf, placeOf } from '../cursor.ts';
+import { readDestination } from '../destination.ts';
+import { readBase64 } from '../payload.ts';
+import { Problem } from '../problem.ts';
+import { listOf, ref } from '../schemas/common.ts';
+import {
+  Changes,
+  Edit,
+  GroupFilter,
+  GroupPath,
+  ItemFilter,
+  ItemPath,
+  type selection,
+  Nothing,
+  Notes,
+} from '../schemas/review.ts';
+import { invalid } from '../validate.ts';
+import { groupView, itemDetail, itemView } from '../views.ts';
+import { about, answers, answersToBody, type App, forRole, type Routes } from './route.ts';
+import { laneIn } from './tasks.ts';
+
+/** What never worked, and what one does about it. */
+export const reviewRoutes: Routes = (app, { engine }) => {
+  const { inbox } = engine;
+
+  app.get(
+    '/api/v1/review',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about(
+          'review',
+          'List what is in review',
+          'The newest first, the open ones unless told.',
+        ),
+        querystring: ItemFilter,
+        ...answers({ 200: listOf(ref('Item'), 'Items.') }, 'INVALID_CURSOR', 'INVALID_FILTER'),
+      },
+    },
+    async ({ query }) => {
+      const { state = 'open', limit = 50, cursor } = query;
+      const before = placeOf('items', cursor);
+      const { items, next } = await inbox.items({
+        ...filterIn(query),
+        ...(state === 'all' ? {} : { state }),
+        ...(before === undefined ? {} : { before }),
+        limit,
+      });
+      return {
+        items: items.map(itemView),
+        next_cursor: next === undefined ? null : cursorOf('items', next),
+      };
+    },
+  );
+
+  app.get(
+    '/api/v1/review/groups',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about('review', 'List causes', 'Items of one cause are one group; the last seen first.'),
+        querystring: GroupFilter,
+        ...answers({ 200: listOf(ref('Group'), 'Groups.') }, 'INVALID_CURSOR', 'INVALID_FILTER'),
+      },
+    },
+    async ({ query }) => {
+      const { all, limit = 100 } = query;
+      const lane = laneIn(query);
+      const place = pairOf('groups', query.cursor);
+      const groups = await inbox.groups({
+        ...(lane === undefined ? {} : { lane }),
+        ...(all === undefined ? {} : { all }),
+        ...(place ? { before: { lastSeenMs: place[0], fingerprint: place[1] } } : {}),
+        limit: limit + 1,
+      });
+      const shown = groups.slice(0, limit);
+      const last = groups.length > limit ? shown.at(-1) : undefined;
+      return {
+        items: shown.map(groupView),
+        next_cursor: last ? cursorOf('groups', last.lastSeenMs, last.fingerprint) : null,
+      };
+    },
+  );
+
+  app.patch(
+    '/api/v1/review/groups/:fingerprint',
+    {
+      ...forRole('operator'),
+      schema: {
+        ...about('review', 'Write a note on a cause, or who sees to it'),
+        params: GroupPath,
+        body: Notes,
+        ...answersToBody({ 200: ref('Group') }, 'ITEM_UNKNOWN', 'INVALID_FILTER'),
+      },
+    },
+    async ({ params, body, by }) => {
+      const { fingerprint } = params;
+      const { note, owner } = body;
+      await inbox.annotate(fingerprint, {
+        ...(note === undefined ? {} : { note }),
+        ...(owner === undefined ? {} : { owner }),
+        by,
+      });
+      const [group] = await inbox.groups({ fingerprint, all: true, limit: 1 });
+      if (group) return groupView(group);
+      throw new Problem('ITEM_UNKNOWN', `There is no group '${fingerprint}'.`);
+    },
+  );
+
+  app.get(
+    '/api/v1/review/:id',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about('review', 'Show an item', 'With its payload, its executions, and its edit.'),
+        params: ItemPath,
+        ...answers({ 200: ref('ItemDetail') }, 'ITEM_UNKNOWN'),
+      },
+    },
+    async ({ params }) => detailOf(engine, params.id),
+  );
+
+  app.post(
+    '/api/v1/review/:id/replay',
+    {
+      ...forRole('operator'),
+      schema: {
+        ...about('review', 'Send an item again', 'As it is, by its edit, or with other changes.'),
+        params: ItemPath,
+        body: Type.Optional(Changes),
+        ...answersToBody({ 202: ref('ItemDetail') }, ...ofEdits),
+      },
+    },
+    async ({ params, body, by }, reply) => {
+      await inbox.replay(params.id, { ...changesIn(body ?? {}), by });
+      return reply.code(202).send(await detailOf(engine, params.id));
+    },
+  );
+
+  app.put(
+    '/api/v1/review/:id/edit',
+    {
+      ...forRole('operator'),
+      schema: {
+        ...about('review', 'Change an item', 'For its next replay. The original is kept.'),
+        params: ItemPath,
+        body: Edit,
+        ...answersToBody({ 200: ref('ItemDetail') }, ...ofEdits),
+      },
+    },
+    async ({ params, body, by }) => {
+      await inbox.edit(params.id, { ...changesIn(body), by });
+      return detailOf(engine, params.id);
+    },
+  );
+
+  app.delete(
+    '/api/v1/review/:id/edit',
+    {
+      ...forRole('operator'),
+      schema: {
+        ...about('review', 'Take an edit back'),
+        params: ItemPath,
+        ...answers({ 200: ref('ItemDetail') }, 'ITEM_UNKNOWN', 'ITEM_CLOSED'),
+      },
+    },
+    async ({ params }) => {
+      await inbox.edit(params.id, undefined);
+      return detailOf(engine, params.id);
+    },
+  );
+
+  addAction(app, engine, 'resolve', 'Close an item that was dealt with elsewhere', 'operator');
+  addAction(app, engine, 'discard', 'Close an item that is not wanted', 'operator');
+  addAction(app, engine, 'restore', 'Open again what was resolved or discarded', 'operator');
+  addAction(
+    app,
+    engine,
+    'erase',
+    'Take everything personal out of a message for good, wherever it is',
+    'admin',
+  );
+};
+
+const ofEdits = [
+  'ITEM_UNKNOWN',
+  'ITEM_CLOSED',
+  'ITEM_CONFLICT',
+  'NO_DESTINATION',
+  'INVALID_FILTER',
+  'INVALID_TASK',
+  'INVALID_PAYLOAD',
+  'PAYLOAD_TOO_LARGE',
+] as const;
+
+function addAction(
+  app: App,
+  engine: Pick<Engine, 'inbox'>,
+  action: 'resolve' | 'discard' | 'restore' | 'erase',
+  summary: string,
+  role: 'operator' | 'admin',
+): void {
+  app.post(
+    `/api/v1/review/:id/${action}`,
+    {
+      ...forRole(role),
+      schema: {
+        ...about('review', summary),
+        params: ItemPath,
+        body: Type.Optional(Nothing),
+        ...answersToBody({ 200: ref('ItemDetail') }, 'ITEM_UNKNOWN', 'ITEM_CLOSED', 'ITEM_BUSY'),
+      },
+    },
+    async ({ params, by }) => {
+      await engine.inbox[action](params.id, { by });
+      return detailOf(engine, params.id);
+    },
+  );
+}
+
+async function detailOf({ inbox }: Pick<Engine, 'inbox'>, id: number) {
+  const item: InboxItem | undefined = await inbox.item(id);
+  if (!item) throw new Problem('ITEM_UNKNOWN', `There is no item ${id} in review.`);
+  const attempts = item.taskId === undefined ? [] : await inbox.attempts(item.taskId);
+  return itemDetail(item, attempts);
+}
+
+type Filters = NonNullable<Static<(typeof selection)['filter']>>;
+
+/** The engine's filter; the state is the caller's business. */
+export function filterIn(filters: Filters): Omit<Filter, 'state' | 'ids'> {
+  const { reason, group, text, from, to, key, message_id: messageId } = filters;
+  const lane = laneIn(filters);
+  return {
+    ...(reason === undefined ? {} : { reason }),
+    ...(lane === undefined ? {} : { lane }),
+    ...(group === undefined ? {} : { fingerprint: group }),
+    ...(filters.class === undefined ? {} : { class: filters.class }),
+    ...(text === undefined ? {} : { text }),
+    ...(from === undefined ? {} : { fromMs: Date.parse(from) }),
+    ...(to === undefined ? {} : { toMs: Date.parse(to) }),
+    ...(key === undefined ? {} : { orderingKey: key }),
+    ...(messageId === undefined ? {} : { messageId }),
+  };
+}
+
+/** What an operator changes. */
+function changesIn(given: Static<typeof Changes>): EngineChanges {
+  const isJson = Object.hasOwn(given, 'payload');
+  const { payload, payload_base64: base64, headers, destination } = given;
+  if (isJson && base64 !== undefined) {
+    const message = 'Either payload or payload_base64, and not both.';
+    throw invalid([{ in: 'body', path: '/payload', code: 'INVALID_VALUE', message }]);
+  }
+  const bytes = base64 === undefined ? undefined : readBase64(base64);
+  if (base64 !== undefined && !bytes) {
+    const message = 'It is not base64.';
+    throw invalid([{ in: 'body', path: '/payload_base64', code: 'INVALID_VALUE', message }]);
+  }
+  const read = destination === undefined ? undefined : readDestination(destination);
+  if (read && 'fault' in read) throw invalid([read.fault]);
+  return {
+    ...(isJson ? { payload } : bytes ? { payload: bytes } : {}),
+    ...(headers === undefined ? {} : { headers }),
+    ...(read ? { to: read.destination } : {}),
+  };
+}

@@ -1,0 +1,223 @@
+import { createEngine } from '@redrive/engine';
+import { memory } from '@redrive/engine/memory';
+import { createTestBroker } from '@redrive/engine/testing';
+import { describe, expect, it, vi } from 'vitest';
+import { at, id, listAt, send, stage, textAt } from '../harness.test.ts';
+
+describe('lanes', () => {
+  it('are listed with their state and their limits', async () => {
+    const { get, post, engine } = await stage({
+      engineOptions: { brokers: [createTestBroker()], store: memory() },
+      lane: { concurrency: 7, timeout: '3s', rate: 5 },
+    });
+    await engine.start();
+    await engine.submit({ kind: 'queue', address: 'a' }, 1, { dueAt: Date.now() + 1e6 });
+    await engine.submit('https://a.example/', 1);
+    expect(await post('/api/v1/lanes/queue:a/pause')).toMatchObject({
+      status: 200,
+      body: { lane: 'queue:a', paused: true },
+    });
+    const { body } = await get('/api/v1/lanes');
+    expect(listAt(body, 'items')).toEqual([
+      {
+        lane: 'queue:a',
+        state: 'paused',
+        running: 0,
+        next_in_ms: expect.any(Number),
+        paused_by: 'local',
+        limits: { concurrency: 7, timeout_ms: 3000, failures: 5, rate_per_second: 5 },
+      },
+      {
+        lane: 'https://a.example',
+        state: 'NO_HANDLER',
+        running: 0,
+        next_in_ms: expect.any(Number),
+      },
+    ]);
+    expect(await post('/api/v1/lanes/queue:a/resume', {})).toMatchObject({
+      body: { lane: 'queue:a', paused: false },
+    });
+    expect(await get('/api/v1/lanes')).toMatchObject({
+      body: { items: [{ state: 'closed' }, {}] },
+    });
+  });
+
+  it('of HTTP are named by their encoded origin, however long it is', async () => {
+    const { post, audited } = await stage();
+    const lane = `https://${'a'.repeat(60)}.${'b'.repeat(60)}.example`;
+    const answer = await post(`/api/v1/lanes/${encodeURIComponent(lane)}/pause`);
+    expect(answer).toMatchObject({ status: 200, body: { lane } });
+    await audited({ action: 'pause', lane, by: 'local' });
+  });
+
+  it.each(['orders', '%00', encodeURIComponent('x'.repeat(513))])(
+    'that cannot be are refused: %s',
+    async (lane) => {
+      const { post } = await stage();
+      expect(await post(`/api/v1/lanes/${lane}/pause`)).toMatchObject({
+        status: 400,
+        body: { errors: [{ in: 'path', path: '/lane' }] },
+      });
+    },
+  );
+});
+
+describe('simulations', () => {
+  const url = '/api/v1/policies/simulate';
+
+  it('show what a policy does to a service', async () => {
+    const { post } = await stage();
+    const answer = await post(url, {
+      policy: { maxAttempts: 6, jitter: 'full' },
+      clients: 100,
+      outage_start: '1s',
+      outage: 5000,
+      retry_after: '1s',
+      spread: '2s',
+    });
+    expect(answer).toMatchObject({
+      status: 200,
+      body: {
+        attempts: expect.any(Number),
+        outcomes: { served: expect.any(Number), timed_out: 0 },
+        completion_ms: { p50: expect.any(Number) },
+        ended_by: 'done',
+        load: expect.arrayContaining([expect.objectContaining({ at_ms: 0 })]),
+      },
+    });
+    const again = await post(url, JSON.parse('{"clients":5}'));
+    expect(again.body).toEqual((await post(url, { clients: 5 })).body);
+  });
+
+  it('say nothing of those that never got through', async () => {
+    const { post } = await stage();
+    const answer = await post(url, { policy: 'patient', clients: 3, outage: '1d', horizon: '1s' });
+    expect(answer).toMatchObject({ status: 200, body: { recovery_ms: null, succeeded: 0 } });
+    expect(at(answer.body, 'completion_ms')).toBeUndefined();
+  });
+
+  it.each([
+    [{ clients: 12_501 }, 'TOO_LARGE_SIMULATION', undefined],
+    [{ clients: 10, policy: { maxAttempts: 1e9 } }, 'TOO_LARGE_SIMULATION', undefined],
+    [
+      { policy: { maxAttempts: 2, overrides: { HTTP_503: { maxAttempts: 60 } } } },
+      'TOO_LARGE_SIMULATION',
+      undefined,
+    ],
+    [{ policy: 'patent' }, 'UNKNOWN_POLICY', undefined],
+    [{ policy: { jitter: 'fall' } }, 'INVALID_REQUEST', '/policy/jitter'],
+    [{ outage: 'long' }, 'INVALID_REQUEST', '/outage'],
+    [{ outage_start: 'late' }, 'INVALID_REQUEST', '/outage_start'],
+    [{ clients: 0 }, 'INVALID_REQUEST', '/clients'],
+    [{ limit: 1e9 }, 'INVALID_REQUEST', '/limit'],
+  ])('are refused: %j', async (body, code, path) => {
+    const { post } = await stage();
+    const answer = await post(url, body);
+    expect(answer).toMatchObject({ status: 400, body: { code } });
+    expect(at(answer.body, 'errors', 0, 'path')).toBe(path);
+  });
+});
+
+describe('the audit trail', () => {
+  it('is read page by page, and filtered', async () => {
+    const { ask, get, engine, audited } = await stage();
+    for (const number of [1, 2]) {
+      await engine.submit({ kind: 'queue', address: 'a' }, 1, { id: id(number) });
+      const headers = { 'x-redrive-operator': 'ada' };
+      await ask({ method: 'DELETE', url: `/api/v1/retries/${id(number)}`, headers });
+    }
+    await audited({ message_id: id(2), by: 'ada' });
+    const first = await get('/api/v1/audit?limit=1&type=operator_action');
+    expect(first).toMatchObject({
+      status: 200,
+      body: { items: [{ id: expect.any(Number), event: { action: 'cancel', message_id: id(2) } }] },
+    });
+    const cursor = textAt(first.body, 'next_cursor');
+    expect(await get(`/api/v1/audit?type=operator_action&cursor=${cursor}`)).toMatchObject({
+      body: { items: [{ event: { message_id: id(1) } }], next_cursor: null },
+    });
+    expect(await get(`/api/v1/audit?message_id=${id(1).toUpperCase()}`)).toMatchObject({
+      body: { items: [{ event: { message_id: id(1) } }] },
+    });
+    const none = await get('/api/v1/audit?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z');
+    expect(none).toMatchObject({ body: { items: [] } });
+    expect(await get('/api/v1/audit?cursor=7')).toMatchObject({ body: { code: 'INVALID_CURSOR' } });
+  });
+
+  it('says so when it is off', async () => {
+    const { get } = await stage({ audit: false });
+    expect(await get('/api/v1/audit')).toMatchObject({
+      status: 409,
+      body: { code: 'AUDIT_UNREADABLE' },
+    });
+  });
+});
+
+describe('the service', () => {
+  it('says what it is', async () => {
+    const { get } = await stage();
+    expect(await get('/')).toMatchObject({
+      status: 200,
+      body: {
+        name: 'retry-scheduler',
+        version: expect.stringMatching(/^\d/),
+        instance: 'test-1',
+        links: { openapi: '/openapi.json' },
+      },
+    });
+  });
+
+  it('lives, and says what is not ready', async () => {
+    const { app, get, readiness } = await stage();
+    expect(await get('/health/live')).toMatchObject({ status: 200, body: { status: 'ok' } });
+    expect(await get('/health/ready')).toMatchObject({ status: 200, body: { ready: true } });
+    const checks = [{ name: 'store', ok: false, detail: 'The store cannot be reached.' }];
+    Object.assign(readiness, { ready: false, checks });
+    expect(await get('/health/ready')).toMatchObject({
+      status: 503,
+      body: { ready: false, checks },
+    });
+    expect(await send(app, { method: 'HEAD', url: '/health/live' })).toMatchObject({
+      status: 200,
+      text: '',
+    });
+  });
+
+  it('shows its numbers, and counts its answers by route', async () => {
+    const { get, answered } = await stage();
+    expect(await get('/metrics')).toMatchObject({ status: 200, text: 'retry_queue_depth 0\n' });
+    await get(`/api/v1/retries/${id(1)}`);
+    await get('/nowhere');
+    expect(answered).toEqual([
+      { method: 'GET', route: '/metrics', status: 200 },
+      { method: 'GET', route: '/api/v1/retries/:message_id', status: 404 },
+      { method: 'GET', route: 'unknown', status: 404 },
+    ]);
+  });
+});
+
+describe('a store that is away', () => {
+  it('is 503, with other words before it was ever there', async () => {
+    const store = memory();
+    const away = Object.assign(new Error('connect ECONNREFUSED 10.1.2.3:5432'), {
+      name: 'EngineError',
+      code: 'STORE_UNAVAILABLE',
+      faults: [],
+    });
+    const open = vi.spyOn(store, 'open').mockRejectedValueOnce(away);
+    const { get, logged } = await stage({ engine: createEngine({ store }) });
+    const early = await get('/api/v1/retries');
+    expect(early).toMatchObject({ status: 503, body: { code: 'NOT_STARTED' } });
+    expect(early.headers['retry-after']).toBe('5');
+    expect(early.text).not.toContain('10.1.2.3');
+    expect(logged.join('')).toContain('10.1.2.3');
+    expect((await get('/api/v1/retries')).status).toBe(200);
+    vi.spyOn(store, 'list').mockRejectedValueOnce(away);
+    expect(await get('/api/v1/retries')).toMatchObject({
+      status: 503,
+      headers: { 'retry-after': '5' },
+      body: { code: 'STORE_UNAVAILABLE' },
+    });
+    expect(open).toHaveBeenCalledTimes(2);
+  });
+});

@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs';
+import { Type } from 'typebox';
+import { documentOf } from '../openapi.ts';
+import { Live, Ready, Root } from '../schemas/service.ts';
+import { about, answers, forRole, plainAnswers, type Routes, textAnswer } from './route.ts';
+
+export const { version } = JSON.parse(
+  readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
+) as { version: string };
+
+/** What this is, whether it is well, and its numbers. */
+export const serviceRoutes: Routes = (app, { settings, instance, health, metrics }) => {
+  app.get(
+    '/',
+    {
+      ...forRole('reader'),
+      schema: { ...about('service', 'Say what this is'), ...answers({ 200: Root }) },
+    },
+    (_, reply) => reply.send({ name: settings.serviceName, version, instance, links }),
+  );
+
+  let document: string | undefined;
+  app.get(
+    '/openapi.json',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about('service', 'Show this document'),
+        ...answers({
+          200: Type.Unsafe<unknown>({
+            type: 'object',
+            additionalProperties: true,
+            description: 'OpenAPI 3.1.',
+          }),
+        }),
+      },
+    },
+    (_, reply) => {
+      document ??= JSON.stringify(documentOf(app));
+      return reply.type('application/json; charset=utf-8').send(document);
+    },
+  );
+
+  app.get(
+    '/health/live',
+    {
+      ...forRole('open'),
+      exposeHeadRoute: true,
+      schema: {
+        ...about('service', 'Say that the process runs'),
+        ...plainAnswers({ 200: Live }),
+      },
+    },
+    (_, reply) => reply.send({ status: 'ok' }),
+  );
+
+  app.get(
+    '/health/ready',
+    {
+      ...forRole('open'),
+      exposeHeadRoute: true,
+      schema: {
+        ...about('service', 'Say whether it can do its work, and what is missing'),
+        ...plainAnswers({
+          200: { ...Ready, description: 'It can.' },
+          503: { ...Ready, description: 'It cannot: see the checks that are not ok.' },
+        }),
+      },
+    },
+    async (_, reply) => {
+      const { ready, checks } = await health.ready();
+      return reply.code(ready ? 200 : 503).send({ ready, checks });
+    },
+  );
+
+  app.get(
+    '/metrics',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about('service', 'Show the numbers', 'In the format of Prometheus.'),
+        ...answers({ 200: textAnswer('text/plain', 'Numbers.') }),
+      },
+    },
+    async (_, reply) => reply.type(metrics.contentType).send(await metrics.text()),
+  );
+};
+
+const links = {
+  retries: '/api/v1/retries',
+  review: '/api/v1/review',
+  lanes: '/api/v1/lanes',
+  events: '/api/v1/events',
+  ready: '/health/ready',
+  metrics: '/metrics',
+  openapi: '/openapi.json',
+};

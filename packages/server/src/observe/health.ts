@@ -1,0 +1,158 @@
+import type { Engine, EngineEvent } from '@redrive/engine';
+import type { Clock } from 'redrive';
+import type { Check, Health, Readiness } from '../service-context.ts';
+import { withoutCredentials } from './redact.ts';
+
+/** What is known of the connection to a broker. */
+export interface BrokerWithState {
+  readonly state: {
+    state: 'connected' | 'connecting' | 'blocked' | 'closed';
+    why?: string;
+  };
+}
+
+type WatchedEngine = Pick<Engine, 'get' | 'stats'>;
+type Step = 'starting' | 'started' | 'stopping';
+
+const PING_MS = 2000;
+const PING_FOR_MS = 1000;
+/** The inbox is measured once a minute: what was said is true for a while. */
+const INBOX_FOR_MS = 180_000;
+/** Never a task: only whether the store answers. */
+const NOBODY = '00000000-0000-0000-0000-000000000000';
+const NOWHERE = { kind: 'queue', address: 'redrive.health' };
+
+/**
+ * Whether this instance can do its work, and what is wrong. `started`, `store`, `broker` and `sources` make it not ready.
+ * `outbox`, `audit` and `inbox` only warn: another instance would be no better, so traffic must not be taken away for it.
+ */
+export class HealthChecks implements Health {
+  readonly #clock: Clock;
+  #step: Step = 'starting';
+  #engine: WatchedEngine | undefined;
+  #broker: BrokerWithState | undefined;
+  #inbox: { atMs: number; isFull: boolean; open: number; maxItems: number } | undefined;
+  #ping: Promise<string | undefined> | undefined;
+  #pinged: { atMs: number; why: string | undefined } | undefined;
+
+  constructor({ clock }: { clock: Clock }) {
+    this.#clock = clock;
+  }
+
+  watch(engine: WatchedEngine, broker?: BrokerWithState): void {
+    this.#engine = engine;
+    this.#broker = broker;
+  }
+
+  started(): void {
+    if (this.#step === 'starting') this.#step = 'started';
+  }
+
+  stopping(): void {
+    this.#step = 'stopping';
+  }
+
+  engineEvent(event: EngineEvent): void {
+    if (event.type !== 'inboxFilling' && event.type !== 'inboxFull') return;
+    const { open, maxItems } = event;
+    const isFull = event.type === 'inboxFull';
+    this.#inbox = { atMs: this.#clock.monotonic(), isFull, open, maxItems };
+  }
+
+  async ready(): Promise<Readiness> {
+    const checks = [
+      this.#startedCheck(),
+      await this.#storeCheck(),
+      ...(this.#broker ? [brokerCheck(this.#broker)] : []),
+      ...this.#statsChecks(),
+      this.#inboxCheck(),
+    ];
+    return { ready: checks.every(({ ok }) => ok), checks };
+  }
+
+  #startedCheck(): Check {
+    const details = {
+      starting: 'It has not started yet: the store was not reached so far.',
+      started: undefined,
+      stopping: 'It stops: what runs is brought to its end, nothing new is begun.',
+    };
+    return check('started', details[this.#step]);
+  }
+
+  async #storeCheck(): Promise<Check> {
+    const known = this.#pinged;
+    if (known && this.#clock.monotonic() - known.atMs < PING_FOR_MS) {
+      return check('store', known.why);
+    }
+    this.#ping ??= this.#pingStore().finally(() => (this.#ping = undefined));
+    const why = await this.#ping;
+    return check('store', why);
+  }
+
+  /** Why the store is not well. */
+  async #pingStore(): Promise<string | undefined> {
+    if (!this.#engine) return 'There is no store yet.';
+    let timer: unknown;
+    const limit = new Promise<string>((resolve) => {
+      const late = () => resolve(`It gave no answer within ${PING_MS} ms. Look at its load.`);
+      timer = this.#clock.setTimer(late, PING_MS, true);
+    });
+    const answer = this.#engine.get(NOBODY, NOWHERE).then(() => undefined, reasonOf);
+    const why = await Promise.race([answer, limit]);
+    this.#clock.clearTimer(timer);
+    this.#pinged = { atMs: this.#clock.monotonic(), why };
+    return why;
+  }
+
+  #statsChecks(): Check[] {
+    if (!this.#engine) return [];
+    const { sources, outboxStuck, auditDropped } = this.#engine.stats();
+    const stopped = sources.filter(({ state }) => state === 'stopped');
+    const whys = stopped.map(({ source, why }) => `${source}: ${why ?? 'it stopped.'}`);
+    return [
+      check('sources', whys.length > 0 ? whys.join(' ') : undefined),
+      warning(
+        'outbox',
+        outboxStuck > 0 &&
+          `${outboxStuck} review messages could not be published so far, and are tried again. Look at the broker and its review queue.`,
+      ),
+      warning(
+        'audit',
+        auditDropped > 0 &&
+          `${auditDropped} events of the audit trail were lost since the start: its sink did not take them.`,
+      ),
+    ];
+  }
+
+  #inboxCheck(): Check {
+    const said = this.#inbox;
+    if (!said || this.#clock.monotonic() - said.atMs > INBOX_FOR_MS) return check('inbox');
+    const { isFull, open, maxItems } = said;
+    const what = isFull ? 'It is full' : 'It is filling up';
+    return warning(
+      'inbox',
+      `${what}: ${open} open items, ${maxItems} is the limit. Nothing open is deleted: replay, resolve or discard.`,
+    );
+  }
+}
+
+function brokerCheck({ state: { state, why } }: BrokerWithState): Check {
+  if (state === 'connected') return check('broker');
+  const because = why === undefined ? '' : `: ${why}`;
+  return check('broker', `The connection is ${state}${because}`);
+}
+
+/** Not well where there is something to say. */
+function check(name: string, detail?: string): Check {
+  return detail === undefined
+    ? { name, ok: true }
+    : { name, ok: false, detail: withoutCredentials(detail) };
+}
+
+function warning(name: string, detail: string | false): Check {
+  return detail === false ? { name, ok: true } : { name, ok: true, detail };
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

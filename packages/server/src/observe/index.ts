@@ -1,0 +1,127 @@
+import type {
+  Broker,
+  Delivery,
+  Engine,
+  EngineOptions,
+  InboxOptions,
+  SourceOptions,
+  Store,
+} from '@redrive/engine';
+import type { Clock } from 'redrive';
+import { systemClock } from 'redrive/internal';
+import type { ServiceContext } from '../service-context.ts';
+import type { Settings } from '../settings/settings.ts';
+import { CensusTaker } from './census.ts';
+import { Feed } from './events.ts';
+import { type BrokerWithState, HealthChecks } from './health.ts';
+import { createLog, engineLog, type LogOutput } from './log.ts';
+import { ServiceMetrics } from './metrics.ts';
+import { observedBroker } from './observed-broker.ts';
+import { observedDelivery } from './observed-delivery.ts';
+import { observedSource } from './observed-source.ts';
+import { timedStore } from './timed-store.ts';
+import { Tracing } from './tracing.ts';
+import { inboxWebhook } from './webhook.ts';
+
+interface ObserverOptions {
+  settings: Settings;
+  /** The name of this instance, as the engine has it. */
+  instance: string;
+  clock?: Clock;
+  /** Where the log goes; standard output unless given. */
+  logTo?: LogOutput;
+}
+
+/**
+ * Everything that looks on: made first, then handed to the engine as hooks and wrappers, then told of the engine.
+ *
+ * ```ts
+ * const observers = createObservers({ settings, instance });
+ * const broker = rabbitmq({ ... });
+ * const engine = createEngine({
+ *   ...observers.hooks,
+ *   instance,
+ *   store: observers.store(store),
+ *   brokers: [observers.broker(broker)],
+ *   deliveries: [observers.delivery(http)],
+ * });
+ * engine.consume(observers.source({ broker, source, read }));
+ * observers.watch({ engine, broker });
+ * await engine.start();
+ * observers.started();
+ * // and at the end
+ * observers.stopping();
+ * await engine.stop();
+ * observers.stop();
+ * ```
+ */
+export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'metrics' | 'health'> {
+  /** Options of the engine. Where the inbox has options of its own, its `onEntry` goes with them. */
+  readonly hooks: Required<Pick<EngineOptions, 'log' | 'on'>> & {
+    inbox: Pick<InboxOptions, 'onEntry' | 'debounce'>;
+  };
+  store(store: Store): Store;
+  broker(broker: Broker): Broker;
+  delivery(delivery: Delivery): Delivery;
+  source(source: SourceOptions): SourceOptions;
+  /** Before the start: whose numbers are shown, and whose health. `broker` as it was before it was wrapped. */
+  watch(parts: { engine: Engine; broker?: BrokerWithState }): void;
+  started(): void;
+  /** From now on it says that it is not ready. */
+  stopping(): void;
+  /** Ends what runs in the background. Safe to call again. */
+  stop(): void;
+}
+
+export function createObservers(options: ObserverOptions): Observers {
+  const { settings, instance, clock = systemClock, logTo } = options;
+  const log = createLog({ ...settings, instance }, logTo);
+  const feed = new Feed({ instance, clock });
+  const metrics = new ServiceMetrics({ clock, log, eventReaders: () => feed.readers });
+  const health = new HealthChecks({ clock });
+  const tracing = new Tracing();
+  const census = new CensusTaker({
+    clock,
+    log,
+    counted: (result, tookMs) => metrics.counted(result, tookMs),
+  });
+  const { inboxWebhookUrl: url, serviceName } = settings;
+  const webhook =
+    url === undefined ? undefined : inboxWebhook({ url, serviceName, instance, clock, log });
+  const parts = { metrics, tracing, clock };
+
+  return {
+    log,
+    feed,
+    metrics,
+    health,
+    hooks: {
+      log: engineLog(log),
+      on: (event) => {
+        metrics.engineEvent(event);
+        feed.add(event);
+        health.engineEvent(event);
+      },
+      inbox: webhook ? { onEntry: webhook.onEntry, debounce: webhook.debounceMs } : {},
+    },
+    store: (store) => timedStore(store, metrics, clock),
+    broker: (broker) => observedBroker(broker, parts),
+    delivery: (delivery) => observedDelivery(delivery, parts),
+    source: (source) => observedSource(source, parts),
+    watch: ({ engine, broker }) => {
+      webhook?.attach(engine);
+      health.watch(engine, broker);
+      metrics.watch({ engine, census, ...(broker ? { broker } : {}) });
+      census.watch(() => engine.census());
+    },
+    started: () => {
+      health.started();
+      census.start();
+    },
+    stopping: () => health.stopping(),
+    stop: () => {
+      census.stop();
+      feed.close();
+    },
+  };
+}

@@ -1,0 +1,278 @@
+import type { Census, Engine, EngineEvent, LaneReport, Published } from '@redrive/engine';
+import type { Logger } from 'pino';
+import type { Histogram } from 'prom-client';
+import type { Clock } from 'redrive';
+import type { Metrics } from '../service-context.ts';
+import type { CensusTaker } from './census.ts';
+import type { BrokerWithState } from './health.ts';
+import { kindOf, LaneTable, MAX_NAMES, NameTable, OTHER } from './lane-table.ts';
+import { createMetricSet, type MetricSet } from './registry.ts';
+import { snakeCase } from './names.ts';
+
+interface MetricsOptions {
+  clock: Clock;
+  log: Logger;
+  /** Connections that read events. */
+  eventReaders?: () => number;
+}
+
+/** Whose numbers are shown. */
+interface Watched {
+  engine: Pick<Engine, 'lanes' | 'stats'>;
+  census: CensusTaker;
+  broker?: BrokerWithState;
+}
+
+/** A page that is asked for more often shows the same lanes: reading them asks the store. */
+const LANES_FOR_MS = 5000;
+const WAIT_MS = 1000;
+
+const brokerStates = ['connected', 'connecting', 'blocked', 'closed'];
+const sourceStates = ['waiting', 'consuming', 'stopped'];
+const laneStates = ['closed', 'open', 'probing', 'paused', 'no_handler'];
+const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+/** One series of a histogram: looked up once, not by its labels every time. */
+type Series = Pick<Histogram.Internal<string>, 'observe'>;
+
+/**
+ * The numbers of the service. What happens often is counted in plain fields or by a child that is made once; the rest is
+ * read when somebody asks for the page.
+ */
+export class ServiceMetrics implements Metrics {
+  readonly #set: MetricSet = createMetricSet();
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #eventReaders: () => number;
+  readonly #lanes = new LaneTable();
+  readonly #routes = new NameTable();
+  readonly #sources = new NameTable();
+  readonly #drift = new Map<string, Series>();
+  readonly #operations = new Map<string, Series>();
+  readonly #deliveries = new Map<string, Series>();
+  readonly #requests = new Map<string, Series>();
+  readonly #published = new Map<string, number>();
+  #leasesLost = 0;
+  #known = 0;
+  #watched: Watched | undefined;
+  #lanesAt = -Infinity;
+  #readingLanes: Promise<void> | undefined;
+
+  constructor({ clock, log, eventReaders = () => 0 }: MetricsOptions) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#eventReaders = eventReaders;
+    // Nothing at all is better than a nought that nobody has counted.
+    const { depth, oldestDue, censusAge, censusDuration } = this.#set;
+    for (const unknown of [depth, oldestDue, censusAge, censusDuration]) unknown.remove();
+  }
+
+  get contentType(): string {
+    return this.#set.registry.contentType;
+  }
+
+  watch(parts: Watched): void {
+    this.#watched = parts;
+  }
+
+  async text(): Promise<string> {
+    await Promise.all([this.#watched?.census.wanted(), this.#readLanes()]);
+    this.#write();
+    return this.#set.registry.metrics();
+  }
+
+  engineEvent(event: EngineEvent): void {
+    switch (event.type) {
+      case 'accepted':
+        this.#lanes.of(event.lane).scheduled += 1;
+        return;
+      case 'duplicate':
+        this.#known += 1;
+        return;
+      case 'started':
+        this.#driftOf(event.lane).observe(event.lateMs / 1000);
+        if (event.again) this.#set.duplicates.inc({ cause: 'unsettled' });
+        return;
+      case 'retry':
+        // Given back because this instance stops: nothing new was scheduled.
+        if (event.delayMs === 0 && !event.decision) return;
+        this.#lanes.of(event.lane).scheduled += 1;
+        return;
+      case 'failed':
+        if (event.reason === 'EXHAUSTED') this.#lanes.of(event.lane).exhausted += 1;
+        // What could not be read is counted where it is taken in.
+        if (!event.lane.startsWith('source:')) this.entered(event.reason);
+        return;
+      case 'leaseLost':
+        this.#leasesLost += 1;
+        this.#set.duplicates.inc({ cause: 'lease_lost' });
+        return;
+      case 'done':
+      case 'taken':
+      case 'cancelled':
+      case 'rearmed':
+      case 'inboxFilling':
+      case 'inboxFull':
+      case 'jobEnded':
+    }
+  }
+
+  entered(reason: string, count = 1): void {
+    this.#set.inboxEntered.inc({ reason }, count);
+  }
+
+  /** An execution came to its end. */
+  executed(lane: string, worked: boolean): void {
+    const numbers = this.#lanes.of(lane);
+    if (worked) numbers.succeeded += 1;
+    else numbers.failed += 1;
+  }
+
+  delivered(kind: string, outcome: string, seconds: number): void {
+    const key = `${kind} ${outcome}`;
+    let series = this.#deliveries.get(key);
+    if (!series) {
+      series = this.#set.delivery.labels(kind, snakeCase(outcome));
+      this.#deliveries.set(key, series);
+    }
+    series.observe(seconds);
+  }
+
+  publishing(messages: number): void {
+    this.#set.publishBatch.observe(messages);
+  }
+
+  published(outcome: Published['outcome'], seconds: number): void {
+    this.#set.publish.observe(seconds);
+    this.#published.set(outcome, (this.#published.get(outcome) ?? 0) + 1);
+    // It may have been taken, and is sent again.
+    if (outcome === 'lost' || outcome === 'unknown') {
+      this.#set.duplicates.inc({ cause: 'unsettled' });
+    }
+  }
+
+  tookIn(source: string, result: 'taken' | 'unreadable' | 'returned', count: number): void {
+    if (count > 0) this.#set.intake.inc({ source: this.#sources.of(source), result }, count);
+  }
+
+  redelivered(count: number): void {
+    if (count > 0) this.#set.duplicates.inc({ cause: 'redelivered' }, count);
+  }
+
+  stored(operation: string, seconds: number, failed: boolean): void {
+    let series = this.#operations.get(operation);
+    if (!series) {
+      series = this.#set.store.labels(snakeCase(operation));
+      this.#operations.set(operation, series);
+    }
+    series.observe(seconds);
+    if (failed) this.#set.storeErrors.inc({ operation: snakeCase(operation) });
+  }
+
+  answered(request: { method: string; route: string; status: number; seconds: number }): void {
+    const { method, route, status, seconds } = request;
+    const key = `${method} ${status} ${route}`;
+    let series = this.#requests.get(key);
+    if (!series) {
+      const known = this.#routes.of(route);
+      const named = methods.has(method) ? method : 'OTHER';
+      series = this.#set.http.labels(named, known, String(status));
+      // What a client makes up must not be remembered for ever.
+      if (known !== OTHER && named === method) this.#requests.set(key, series);
+    }
+    series.observe(seconds);
+  }
+
+  counted({ pending, oldestDueInMs, open }: Census, tookMs: number): void {
+    const { depth, oldestDue, inboxOpen, censusDuration } = this.#set;
+    depth.set(pending);
+    oldestDue.set(Math.max(0, -(oldestDueInMs ?? 0)) / 1000);
+    inboxOpen.reset();
+    for (const [reason, count] of Object.entries(open)) inboxOpen.set({ reason }, count);
+    censusDuration.set(tookMs / 1000);
+  }
+
+  #driftOf(lane: string): Series {
+    const kind = kindOf(lane);
+    let series = this.#drift.get(kind);
+    if (!series) {
+      series = this.#set.drift.labels(kind);
+      this.#drift.set(kind, series);
+    }
+    return series;
+  }
+
+  /** At most once at a time and not for long: a store that is away must not take the page along. */
+  async #readLanes(): Promise<void> {
+    if (!this.#watched || this.#clock.monotonic() - this.#lanesAt < LANES_FOR_MS) return;
+    const { engine } = this.#watched;
+    this.#readingLanes ??= engine
+      .lanes()
+      .then((lanes) => {
+        this.#lanesAt = this.#clock.monotonic();
+        this.#showLanes(lanes);
+      })
+      .catch((error: unknown) => {
+        this.#set.scrapeErrors.inc({ part: 'lanes' });
+        this.#log.debug({ err: error }, 'the lanes could not be read for the metrics');
+      })
+      .finally(() => (this.#readingLanes = undefined));
+    let timer: unknown;
+    const limit = new Promise<void>((resolve) => {
+      timer = this.#clock.setTimer(resolve, WAIT_MS, true);
+    });
+    await Promise.race([this.#readingLanes, limit]);
+    this.#clock.clearTimer(timer);
+  }
+
+  #showLanes(lanes: readonly LaneReport[]): void {
+    const { laneState } = this.#set;
+    laneState.reset();
+    for (const [i, { lane, state }] of lanes.entries()) {
+      const is = state.toLowerCase();
+      if (i < MAX_NAMES) {
+        for (const one of laneStates) laneState.set({ lane, state: one }, one === is ? 1 : 0);
+      } else laneState.inc({ lane: OTHER, state: is });
+    }
+  }
+
+  /** What is counted elsewhere, as it stands now. */
+  #write(): void {
+    const { scheduled, executed, exhausted, published, leasesLost, known } = this.#set;
+    for (const one of [scheduled, executed, exhausted, published, leasesLost, known]) one.reset();
+    for (const lane of this.#lanes.all()) {
+      const { queue } = lane;
+      if (lane.scheduled > 0) scheduled.inc({ queue }, lane.scheduled);
+      if (lane.succeeded > 0) executed.inc({ queue, status: 'success' }, lane.succeeded);
+      if (lane.failed > 0) executed.inc({ queue, status: 'failed' }, lane.failed);
+      if (lane.exhausted > 0) exhausted.inc({ queue }, lane.exhausted);
+    }
+    for (const [outcome, count] of this.#published) published.inc({ outcome }, count);
+    leasesLost.inc(this.#leasesLost);
+    known.inc(this.#known);
+    this.#set.eventReaders.set(this.#eventReaders());
+    if (this.#watched) this.#writeWatched(this.#watched);
+  }
+
+  #writeWatched({ engine, broker, census }: Watched): void {
+    const set = this.#set;
+    const stats = engine.stats();
+    set.running.set(stats.running);
+    set.held.set(stats.held);
+    set.unsettled.set(stats.unsettled);
+    set.outboxStuck.set(stats.outboxStuck);
+    set.auditDropped.reset();
+    set.auditDropped.inc(stats.auditDropped);
+    if (census.ageMs !== undefined) set.censusAge.set(census.ageMs / 1000);
+    for (const { source, state } of stats.sources) {
+      for (const one of sourceStates) {
+        const labels = { source: this.#sources.of(source), state: one };
+        set.sourceState.set(labels, one === state ? 1 : 0);
+      }
+    }
+    if (!broker) return;
+    for (const one of brokerStates) {
+      set.brokerState.set({ state: one }, broker.state.state === one ? 1 : 0);
+    }
+  }
+}

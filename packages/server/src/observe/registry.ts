@@ -1,0 +1,195 @@
+/** Every metric of the service, with the sentence that explains it. */
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+
+export type MetricSet = ReturnType<typeof createMetricSet>;
+
+const fastSeconds = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+];
+const driftSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600];
+const batchSizes = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000];
+
+/** One metric, as it is documented. */
+interface Described {
+  name: string;
+  type: string;
+  labels: readonly string[];
+  help: string;
+}
+
+/** All but those of the process, which depend on where it runs. */
+export function describeMetrics(): Described[] {
+  const { registry, ...metrics } = createMetricSet();
+  registry.clear();
+  return Object.values(metrics).map((metric) => {
+    const { name, help, labelNames, type } = metric as unknown as {
+      name: string;
+      help: string;
+      labelNames: readonly string[];
+      type: string;
+    };
+    return { name, type, labels: labelNames, help };
+  });
+}
+
+export function createMetricSet() {
+  const registry = new Registry();
+  const registers = [registry];
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Counter<L>({ name, help, labelNames, registers });
+  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Gauge<L>({ name, help, labelNames, registers });
+  const histogram = <L extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: readonly L[] = [],
+  ) => new Histogram<L>({ name, help, buckets, labelNames, registers });
+
+  const set = {
+    registry,
+
+    scheduled: counter(
+      'retries_scheduled_total',
+      'Executions that were scheduled: accepted messages and tasks, and failed executions that wait for another.',
+      ['queue'],
+    ),
+    executed: counter(
+      'retries_executed_total',
+      'Executions by outcome. success: done, or taken over by the broker. failed: unroutable, refused, or a failed outcome.',
+      ['queue', 'status'],
+    ),
+    exhausted: counter(
+      'retries_exhausted_total',
+      'Tasks whose retries are used up. Other ways into the inbox are in redrive_inbox_entered_total.',
+      ['queue'],
+    ),
+    depth: gauge(
+      'retry_queue_depth',
+      'Tasks with status pending in the store, those in delivery included. As old as redrive_census_age_seconds says.',
+    ),
+
+    drift: histogram(
+      'redrive_drift_seconds',
+      'How long after its due time an execution began, by kind of destination.',
+      driftSeconds,
+      ['kind'],
+    ),
+    oldestDue: gauge(
+      'redrive_oldest_due_age_seconds',
+      'For how long the task that waits longest past its due time has been due; 0: nothing is overdue.',
+    ),
+    delivery: histogram(
+      'redrive_delivery_duration_seconds',
+      'Deliveries by kind of destination and outcome. Publishes are in redrive_publish_duration_seconds.',
+      fastSeconds,
+      ['kind', 'outcome'],
+    ),
+    running: gauge('redrive_deliveries_running', 'Deliveries under way in this instance.'),
+    held: gauge('redrive_tasks_held', 'Tasks leased by this instance, those in delivery included.'),
+    unsettled: gauge(
+      'redrive_tasks_unsettled',
+      'Deliveries that ended and whose outcome is not stored yet.',
+    ),
+    leasesLost: counter(
+      'redrive_leases_lost_total',
+      'Deliveries whose lease was gone when they were to be settled.',
+    ),
+    duplicates: counter(
+      'redrive_duplicates_total',
+      'Possible duplicates by cause. unsettled: its confirm was lost, or it was started again after a lease without a settle. redelivered: taken in once more after an acknowledgement was lost. lease_lost: its lease ended while it ran.',
+      ['cause'],
+    ),
+    known: counter(
+      'redrive_arrivals_known_total',
+      'Messages, reports and submissions that were known already and changed nothing.',
+    ),
+
+    inboxOpen: gauge(
+      'redrive_inbox_open',
+      'Open items of the inbox by reason. As old as redrive_census_age_seconds says.',
+      ['reason'],
+    ),
+    inboxEntered: counter('redrive_inbox_entered_total', 'What entered the inbox, by reason.', [
+      'reason',
+    ]),
+
+    laneState: gauge(
+      'redrive_lane_state',
+      'The state of each lane: 1 where it is in that state. Under lane="other" the number of such lanes.',
+      ['lane', 'state'],
+    ),
+
+    store: histogram(
+      'redrive_store_duration_seconds',
+      'Calls of the store by operation, failed ones included.',
+      fastSeconds,
+      ['operation'],
+    ),
+    storeErrors: counter(
+      'redrive_store_errors_total',
+      'Calls of the store that failed, by operation.',
+      ['operation'],
+    ),
+
+    publish: histogram(
+      'redrive_publish_duration_seconds',
+      'From handing a message to the broker to its answer.',
+      fastSeconds,
+    ),
+    publishBatch: histogram(
+      'redrive_publish_batch_messages',
+      'Messages per batch that was handed to the broker.',
+      batchSizes,
+    ),
+    published: counter(
+      'redrive_publish_total',
+      'Messages for the broker by outcome. unknown, lost: no confirm came, so it may have been taken, and is sent again. away: not sent, since the broker was not ready.',
+      ['outcome'],
+    ),
+    intake: counter(
+      'redrive_intake_messages_total',
+      'Messages of a source by result. taken: stored and acknowledged. unreadable: in the inbox as it came, and acknowledged. returned: given back to the broker.',
+      ['source', 'result'],
+    ),
+    sourceState: gauge(
+      'redrive_source_state',
+      'The state of each source: 1 where it is in that state.',
+      ['source', 'state'],
+    ),
+    brokerState: gauge(
+      'redrive_broker_state',
+      'The state of the connection to the broker: 1 where it is in that state.',
+      ['state'],
+    ),
+    outboxStuck: gauge(
+      'redrive_outbox_stuck',
+      'Review messages that could not be published so far.',
+    ),
+    auditDropped: counter(
+      'redrive_audit_dropped_total',
+      'Events of the audit trail that were lost because its sink did not take them.',
+    ),
+
+    censusAge: gauge(
+      'redrive_census_age_seconds',
+      'How old retry_queue_depth, redrive_oldest_due_age_seconds and redrive_inbox_open are.',
+    ),
+    censusDuration: gauge('redrive_census_duration_seconds', 'How long the last count took.'),
+    scrapeErrors: counter(
+      'redrive_scrape_errors_total',
+      'Parts of this page that could not be read and show what was known before.',
+      ['part'],
+    ),
+    eventReaders: gauge('redrive_event_readers', 'Connections that read /api/v1/events.'),
+
+    http: histogram(
+      'http_request_duration_seconds',
+      'Requests to the API by method, route and status.',
+      fastSeconds,
+      ['method', 'route', 'status'],
+    ),
+  };
+  collectDefaultMetrics({ register: registry });
+  return set;
+}

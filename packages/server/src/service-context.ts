@@ -1,0 +1,45 @@
+import type { Engine } from '@redrive/engine';
+import type { Logger } from 'pino';
+import type { Settings } from './settings/settings.ts';
+
+/** What the parts of a running service know of each other. */
+export interface ServiceContext {
+  readonly settings: Settings;
+  /** The name of this instance. */
+  readonly instance: string;
+  readonly engine: Engine;
+  readonly log: Logger;
+  readonly feed: EventFeed;
+  readonly metrics: Metrics;
+  readonly health: Health;
+}
+
+/** What happens here, as server-sent events. */
+export interface EventFeed {
+  /** Writes what came after that id, or a reset where it is not known, and then all that comes. Returns the end of it. */
+  read(lastEventId: string | undefined, write: (text: string) => void): () => void;
+}
+
+export interface Metrics {
+  readonly contentType: string;
+  /** In the format of Prometheus. */
+  text(): Promise<string>;
+  answered(request: { method: string; route: string; status: number; seconds: number }): void;
+}
+
+export interface Health {
+  ready(): Promise<Readiness>;
+}
+
+export interface Readiness {
+  ready: boolean;
+  checks: Check[];
+}
+
+/** One thing that has to be well. */
+export interface Check {
+  name: string;
+  ok: boolean;
+  /** What is wrong, and what to do. No credentials. */
+  detail?: string;
+}

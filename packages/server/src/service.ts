@@ -1,0 +1,210 @@
+/** One lifecycle for everything: HTTP first, then the store for as long as it takes, and at the end all of it drained. */
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import type { FastifyInstance } from 'fastify';
+import { isEngineError } from '@redrive/engine';
+import { delayFor, type Policy } from 'redrive';
+import { systemClock } from 'redrive/internal';
+import { databaseFile } from './settings/data-dir.ts';
+import type { Settings } from './settings/settings.ts';
+import { ServiceError } from './service-error.ts';
+import { leftBehind, moveBegun, moveBegunIn, movedFiles } from './upkeep/left-behind.ts';
+import type { Wired, WiringOptions } from './wiring.ts';
+
+export interface Service {
+  /** Listens, and begins to look for the store. */
+  start(): Promise<{ url: string }>;
+  /** Brings to an end what runs. Called again: hurries. */
+  stop(): Promise<void>;
+  /** True once it works. False: it was stopped before. It rejects where no waiting would help. */
+  readonly ready: Promise<boolean>;
+}
+
+export type ServiceOptions = WiringOptions;
+
+/** Between two looks for a store that is not there. */
+const pauses: Policy = { base: '200ms', cap: '10s', multiplier: 2, jitter: 'equal' };
+/** How long open requests have to come to their end. */
+const CLOSE_MS = 1500;
+
+/** What trying again does not heal. */
+const hopeless = new Set([
+  'SCHEMA_TOO_NEW',
+  'TABLE_NOT_OURS',
+  'STORE_NOT_LOCAL',
+  'STORE_CORRUPT',
+  'INVALID_ENGINE',
+  'MOVE_BEGUN',
+]);
+
+export function createService(settings: Settings, options: ServiceOptions = {}): Service {
+  const clock = options.clock ?? systemClock;
+  const stopping = new AbortController();
+  const ready = Promise.withResolvers<boolean>();
+  // Whoever does not ask is not told by a crash.
+  ready.promise.catch(() => undefined);
+  let wired: Wired | undefined;
+  let app: FastifyInstance | undefined;
+  let started: Promise<{ url: string }> | undefined;
+  let stopped: Promise<void> | undefined;
+
+  return {
+    ready: ready.promise,
+    start() {
+      if (stopped)
+        return Promise.reject(new ServiceError('SERVICE_STOPPED', 'The service was stopped.'));
+      return (started ??= start());
+    },
+    stop() {
+      // The engine takes a second call for haste.
+      if (stopped) void wired?.engine.stop().catch(() => undefined);
+      return (stopped ??= stop());
+    },
+  };
+
+  async function start(): Promise<{ url: string }> {
+    await makeFolder(settings);
+    const isFresh = !existsSync(databaseFile(settings));
+    // Before anybody can ask: what is stored in such a file would be left behind.
+    if (settings.databaseUrl === undefined && (await moveBegunIn(databaseFile(settings)))) {
+      throw moveUnderWay(settings);
+    }
+    // Not before: whoever imports this for its types, or to write a configuration file, need not wait for all of it.
+    const [{ wire }, { buildApp }] = await Promise.all([
+      import('./wiring.ts'),
+      import('./http/app.ts'),
+    ]);
+    const parts = (wired = await wire(settings, options));
+    const { observers, engine, instance } = parts;
+    const { log, feed, metrics, health } = observers;
+    const context = { settings, instance, engine, log, feed, metrics, health };
+    const listening = (app = await buildApp(context));
+    const url = await listening.listen({ host: settings.host, port: settings.port });
+    log.info({ url }, 'listening');
+    if (isFresh) warnOfMoved(settings, log);
+    void begin(parts);
+    return { url };
+  }
+
+  /** The engine, as soon as its store can be had. */
+  async function begin({ engine, store, observers }: Wired): Promise<void> {
+    const { log } = observers;
+    for (let attempt = 1; !stopping.signal.aborted; attempt++) {
+      try {
+        await store.open();
+        if (await moveBegun(store)) {
+          await store.close();
+          throw moveUnderWay(settings);
+        }
+        await engine.start();
+        observers.started();
+        log.info('ready');
+        void warnOfLeftBehind(settings, log);
+        ready.resolve(true);
+        return;
+      } catch (error) {
+        if (isHopeless(error)) {
+          ready.reject(error);
+          return;
+        }
+        if (stopping.signal.aborted) break;
+        const delayMs = delayFor(pauses, { attempt, random: Math.random() });
+        log.warn({ err: error, attempt, delay_ms: delayMs }, 'not ready yet, trying again');
+        await pause(delayMs);
+      }
+    }
+    ready.resolve(false);
+  }
+
+  async function stop(): Promise<void> {
+    stopping.abort();
+    await started?.catch(() => undefined);
+    if (!wired) return;
+    const { observers, engine } = wired;
+    observers.log.info('stopping: what runs is brought to its end');
+    observers.stopping();
+    // Ends the streams of events, which would keep their connections open.
+    observers.stop();
+    const closed = app
+      ?.close()
+      .catch((err: unknown) => observers.log.warn({ err }, 'HTTP did not close well'));
+    await within(CLOSE_MS, Promise.resolve(closed));
+    await engine.stop();
+    observers.log.info('stopped');
+  }
+
+  /** Waits, or less when it is to stop. */
+  function pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        clock.clearTimer(timer);
+        stopping.signal.removeEventListener('abort', end);
+        resolve();
+      };
+      const timer = clock.setTimer(end, ms);
+      stopping.signal.addEventListener('abort', end);
+      if (stopping.signal.aborted) end();
+    });
+  }
+
+  async function within(ms: number, work: Promise<unknown>): Promise<void> {
+    let timer: unknown;
+    const limit = new Promise<void>((resolve) => {
+      timer = clock.setTimer(resolve, ms);
+    });
+    await Promise.race([work, limit]);
+    clock.clearTimer(timer);
+  }
+}
+
+/** For nobody but its owner: payloads may be anything. */
+async function makeFolder({ databaseUrl, dataDir }: Settings): Promise<void> {
+  if (databaseUrl !== undefined) return;
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const message = `The data folder ${dataDir} cannot be made (${code ?? 'unknown error'}). Name another one with REDRIVE_DATA_DIR.`;
+    throw new ServiceError('DATA_DIR_UNUSABLE', message, { cause: error });
+  }
+}
+
+async function warnOfLeftBehind(settings: Settings, log: Wired['observers']['log']): Promise<void> {
+  if (settings.databaseUrl === undefined || !existsSync(databaseFile(settings))) return;
+  try {
+    const left = await leftBehind(settings);
+    if (left === undefined) return;
+    log.warn(
+      { ...left, file: databaseFile(settings) },
+      'the data folder still holds what nobody delivers while DATABASE_URL is set: stop, and take it along with `redrive move`',
+    );
+  } catch (error) {
+    log.warn(
+      { err: error, file: databaseFile(settings) },
+      'the data folder has a store that could not be looked at',
+    );
+  }
+}
+
+/** Somebody who has forgotten DATABASE_URL would find everything gone. */
+function warnOfMoved(settings: Settings, log: Wired['observers']['log']): void {
+  if (settings.databaseUrl !== undefined) return;
+  const last = movedFiles(databaseFile(settings)).at(-1);
+  if (last === undefined) return;
+  log.warn(
+    { file: last },
+    'what was in this data folder was moved to PostgreSQL, and DATABASE_URL is not set: this begins with nothing',
+  );
+}
+
+function isHopeless(error: unknown): boolean {
+  if (error instanceof ServiceError) return hopeless.has(error.code);
+  return isEngineError(error) && hopeless.has(error.code);
+}
+
+function moveUnderWay(settings: Settings): ServiceError {
+  return new ServiceError(
+    'MOVE_BEGUN',
+    `${databaseFile(settings)} is on its way into PostgreSQL: a part of it may be there already, and would be delivered twice. Finish it with \`redrive move\`, and set DATABASE_URL.`,
+  );
+}

@@ -1,0 +1,24 @@
+/** What is shown of values that have a secret in them. */
+
+const SECRET_NAME = /pass|secret|token|key|auth/i;
+
+/** A URL without its password, without secrets among its parameters, and with `path` only its origin. */
+export function hiddenUrl(text: string, hide?: 'path'): string {
+  const url = URL.parse(text);
+  // A password that is not encoded may stand anywhere before the last @.
+  if (!url || `${url.pathname}${url.search}${url.hash}`.includes('@')) {
+    return text.includes('@') ? `***@${text.slice(text.lastIndexOf('@') + 1)}` : text;
+  }
+  if (hide === 'path') return `${url.protocol}//${url.host}/***`;
+  const user = url.username === '' ? '' : `${url.username}${url.password === '' ? '' : ':***'}@`;
+  const parameters = [...url.searchParams].map(
+    ([name, value]) => `${name}=${SECRET_NAME.test(name) ? '***' : value}`,
+  );
+  const query = parameters.length > 0 ? `?${parameters.join('&')}` : '';
+  return `${url.protocol}//${user}${url.host}${url.pathname}${query}`;
+}
+
+/** Nothing of it but its kind and length. */
+export function hidden(value: unknown): string {
+  return typeof value === 'string' ? `a text of ${value.length} characters` : `a ${typeof value}`;
+}

@@ -1,0 +1,207 @@
+/** What fits together, and what the file adds: policies, lanes, rules, secrets. */
+import { isIPv4 } from 'node:net';
+import type { LaneOptions } from '@redrive/engine';
+import {
+  type DefinedPolicy,
+  type Fault,
+  isConfigError,
+  parsePolicy,
+  type Policy,
+  presets,
+} from 'redrive';
+import { joinPath, type Values as Fields } from 'redrive/internal';
+import { DEAD_LETTER_QUEUE } from '../scheduler/queues.ts';
+import { readRules } from './rules.ts';
+import { readSecrets } from './secrets.ts';
+import type { Settings, Values } from './settings.ts';
+import { variables } from './variables.ts';
+
+/** What only the file can say. */
+export const parts = ['policy', 'policies', 'lane', 'lanes', 'rules', 'secrets'] as const;
+
+interface Parts {
+  values: Values;
+  /** The names, in the environment, of what somebody has set. */
+  written: ReadonlySet<string>;
+  config: Readonly<Fields>;
+  env: Readonly<Record<string, string>>;
+  isTty: boolean;
+}
+
+interface Joined {
+  settings: Settings;
+  faults: Fault[];
+  warnings: string[];
+}
+
+export async function joinSettings(given: Parts): Promise<Joined> {
+  const { values, config, isTty } = given;
+  const {
+    defaultMaxRetries: _,
+    baseDelayMs: _base,
+    maxDelayMs: _max,
+    logFormat,
+    ...plain
+  } = values;
+  const faults: Fault[] = [];
+  const settings: Settings = {
+    ...plain,
+    tokens: values.tokens ?? [],
+    logFormat: logFormat ?? (isTty ? 'pretty' : 'json'),
+    policy: readPolicy(given, faults),
+    policies: readPolicies(config['policies'], faults),
+    lane: await readLane(config['lane'] ?? {}, 'lane', faults),
+    lanes: await readLanes(config['lanes'], faults),
+    rules: readRules(config['rules'], faults),
+    secrets: readSecrets(config['secrets'], given.env, faults),
+  };
+  faults.push(...(await checkDelivery(settings)), ...checkQueues(settings), ...checkHost(settings));
+  return { settings, faults, warnings: warningsOf(settings, given) };
+}
+
+/** Whether nobody but this machine can connect there. */
+export function isLoopback(host: string): boolean {
+  const bare = host.toLowerCase().replace(/^\[|\]$/g, '');
+  return bare === 'localhost' || bare === '::1' || (isIPv4(bare) && bare.startsWith('127.'));
+}
+
+/** What the variables say goes before the file, field by field. */
+function readPolicy({ values, written, config }: Parts, faults: Fault[]): Policy {
+  const own = config['policy'];
+  const isOwn = own !== undefined && checkedPolicy(own, 'policy', faults) !== undefined;
+  const isSaid = (name: 'defaultMaxRetries' | 'baseDelayMs' | 'maxDelayMs') =>
+    !isOwn || written.has(variables[name].env);
+  return {
+    // Its fields alone: what is changed below is not the policy that was defined.
+    ...(Object.fromEntries(Object.entries(isOwn ? (own as Policy) : presets.scheduler)) as Policy),
+    ...(isSaid('defaultMaxRetries') ? { maxAttempts: values.defaultMaxRetries + 1 } : {}),
+    ...(isSaid('baseDelayMs') ? { base: values.baseDelayMs } : {}),
+    ...(isSaid('maxDelayMs') ? { cap: values.maxDelayMs } : {}),
+  };
+}
+
+function readPolicies(data: unknown, faults: Fault[]): Record<string, Policy> {
+  const policies: Record<string, Policy> = {};
+  for (const [name, policy] of entries(data, 'policies', 'policies by name', faults)) {
+    if (checkedPolicy(policy, joinPath('policies', name), faults))
+      policies[name] = policy as Policy;
+  }
+  return policies;
+}
+
+function checkedPolicy(data: unknown, path: string, faults: Fault[]): DefinedPolicy | undefined {
+  try {
+    return parsePolicy(data);
+  } catch (error) {
+    addFaults(error, path, faults);
+    return undefined;
+  }
+}
+
+async function readLanes(data: unknown, faults: Fault[]): Promise<Record<string, LaneOptions>> {
+  const lanes: Record<string, LaneOptions> = {};
+  for (const [name, lane] of entries(data, 'lanes', 'limits by lane', faults)) {
+    lanes[name] = await readLane(lane, joinPath('lanes', name), faults);
+  }
+  return lanes;
+}
+
+/** The engine knows best what a lane may be told. */
+async function readLane(data: unknown, path: string, faults: Fault[]): Promise<LaneOptions> {
+  if (Object(data) !== data || Object.keys(data as object).length > 0) {
+    const { createEngine } = await import('@redrive/engine');
+    const { memory } = await import('@redrive/engine/memory');
+    try {
+      createEngine({ store: memory(), lane: data as LaneOptions });
+    } catch (error) {
+      addFaults(error, path, faults);
+      return {};
+    }
+  }
+  return data as LaneOptions;
+}
+
+/** The delivery knows best what it may be told. */
+async function checkDelivery(settings: Settings): Promise<Fault[]> {
+  const { httpAllow, secrets } = settings;
+  if (httpAllow.length === 0 && Object.keys(secrets).length === 0) return [];
+  const { http } = await import('@redrive/engine/http');
+  const faults: Fault[] = [];
+  try {
+    http({ allow: httpAllow, public: false, secrets });
+  } catch (error) {
+    addFaults(error, '', faults);
+  }
+  return faults.map((fault) => {
+    const [first, index] = fault.path.split('.');
+    if (first !== 'allow') return fault;
+    const message = `'${httpAllow[Number(index)] ?? ''}': ${fault.message}`;
+    return { ...fault, path: variables.httpAllow.env, message };
+  });
+}
+
+function checkQueues({ retryQueue, manualReviewQueue }: Settings): Fault[] {
+  const faults: Fault[] = [];
+  const [retry, review] = [variables.retryQueue.env, variables.manualReviewQueue.env];
+  if (retryQueue === manualReviewQueue) {
+    const message = `'${retryQueue}' is ${retry} too: what failed for good would come in again. Give it another name.`;
+    faults.push({ path: review, code: 'INVALID_VALUE', message });
+  }
+  for (const [path, name] of [
+    [retry, retryQueue],
+    [review, manualReviewQueue],
+  ] as const) {
+    if (name !== DEAD_LETTER_QUEUE) continue;
+    const message = `'${name}' is where Redrive takes in dead letters. Give it another name.`;
+    faults.push({ path, code: 'INVALID_VALUE', message });
+  }
+  return faults;
+}
+
+function checkHost({ host, tokens }: Settings): Fault[] {
+  if (isLoopback(host) || tokens.length > 0) return [];
+  const message =
+    `'${host}' lets others than this machine ask, and there are no tokens. ` +
+    'Make one with `redrive token ops --role admin` and put it into REDRIVE_TOKENS, or listen on 127.0.0.1.';
+  return [{ path: variables.host.env, code: 'INVALID_VALUE', message }];
+}
+
+function warningsOf(settings: Settings, { values, written }: Parts): string[] {
+  const warnings: string[] = [];
+  const { baseDelayMs, maxDelayMs } = values;
+  if (baseDelayMs > maxDelayMs && written.has(variables.baseDelayMs.env)) {
+    warnings.push(
+      `BASE_DELAY_MS (${baseDelayMs}) is over MAX_DELAY_MS (${maxDelayMs}): every delay is ${maxDelayMs} ms.`,
+    );
+  }
+  if (settings.maxRequestBytes < settings.maxPayloadBytes) {
+    warnings.push(
+      'REDRIVE_MAX_REQUEST_BYTES is below REDRIVE_MAX_PAYLOAD_BYTES: requests with the largest payloads are refused.',
+    );
+  }
+  if (settings.rabbitmqUrl === undefined) {
+    const idle = ['DEAD_LETTER_EXCHANGE', 'DEAD_LETTER_BINDINGS', 'RETRY_QUEUE'].filter((name) =>
+      written.has(name),
+    );
+    if (idle.length > 0) warnings.push(`${idle.join(', ')}: has no effect without RABBITMQ_URL.`);
+  } else if (settings.deadLetterExchange === undefined && written.has('DEAD_LETTER_BINDINGS')) {
+    warnings.push('DEAD_LETTER_BINDINGS: has no effect without DEAD_LETTER_EXCHANGE.');
+  }
+  return warnings;
+}
+
+function entries(data: unknown, path: string, what: string, faults: Fault[]): [string, unknown][] {
+  if (data === undefined) return [];
+  if (Object.prototype.toString.call(data) === '[object Object]') {
+    return Object.entries(data as object);
+  }
+  faults.push({ path, code: 'INVALID_VALUE', message: `is not an object of ${what}.` });
+  return [];
+}
+
+function addFaults(error: unknown, path: string, faults: Fault[]): void {
+  if (!isConfigError(error)) throw error;
+  for (const fault of error.faults) {
+    faults.push({ ...fault, path: fault.path === '' ? path : joinPath(path, fault.path) });
+  }
+}

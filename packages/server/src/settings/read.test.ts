@@ -1,0 +1,277 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { definePolicy, presets } from 'redrive';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readSettings, type SettingsInput } from './read.ts';
+import type { Settings } from './settings.ts';
+
+let cwd: string;
+beforeEach(() => {
+  cwd = mkdtempSync(join(tmpdir(), 'redrive-settings-'));
+});
+afterEach(() => rmSync(cwd, { recursive: true, force: true }));
+
+const hash = 'ab'.repeat(32);
+
+function read(env: Record<string, string> = {}, more: Partial<SettingsInput> = {}) {
+  return readSettings({ env, cwd, ...more });
+}
+
+async function settingsOf(
+  env: Record<string, string> = {},
+  more: Partial<SettingsInput> = {},
+): Promise<Settings> {
+  const reading = await read(env, more);
+  if (!reading.ok) throw new Error(JSON.stringify(reading.faults));
+  return reading.settings;
+}
+
+async function faultsOf(env: Record<string, string>): Promise<Record<string, string>> {
+  const reading = await read(env);
+  if (reading.ok) throw new Error('It has no faults.');
+  return Object.fromEntries(reading.faults.map(({ name, message }) => [name, message]));
+}
+
+function write(name: string, content: unknown): void {
+  const text = typeof content === 'string' ? content : JSON.stringify(content);
+  writeFileSync(join(cwd, name), text);
+}
+
+describe('with nothing set', () => {
+  it('the contract’s defaults apply', async () => {
+    const settings = await settingsOf();
+    expect(settings).toMatchObject({
+      serviceName: 'retry-scheduler',
+      host: '127.0.0.1',
+      port: 8086,
+      dataDir: join(cwd, 'redrive-data'),
+      retryQueue: 'retry.scheduled',
+      manualReviewQueue: 'manual-review.pending',
+      deadLetterBindings: ['#'],
+      unclassifiedAs: 'transient',
+      pollMs: 10_000,
+      audit: true,
+      tokens: [],
+      logFormat: 'json',
+    });
+    expect(settings).not.toHaveProperty('rabbitmqUrl');
+    expect(settings).not.toHaveProperty('databaseUrl');
+    expect(definePolicy(settings.policy).fingerprint).toBe(presets.scheduler.fingerprint);
+  });
+
+  it('the log is for a person where one is there', async () => {
+    expect((await settingsOf({}, { isTty: true })).logFormat).toBe('pretty');
+  });
+});
+
+describe('where a value comes from', () => {
+  it('is the command line, then the environment, then .env, then the file', async () => {
+    write('redrive.config.json', { port: 1, host: '127.0.0.2', serviceName: 'file', rateLimit: 7 });
+    write('.env', 'HTTP_PORT=2\nREDRIVE_HOST=127.0.0.3\nSERVICE_NAME="from env file"\n');
+    const reading = await read(
+      { HTTP_PORT: '3', REDRIVE_HOST: '127.0.0.4' },
+      { flags: { port: '4' } },
+    );
+    expect(reading).toMatchObject({
+      settings: { port: 4, host: '127.0.0.4', serviceName: 'from env file', rateLimit: 7 },
+      origins: expect.arrayContaining([
+        { name: 'HTTP_PORT', value: '4', from: 'the command line' },
+        { name: 'REDRIVE_HOST', value: '127.0.0.4', from: 'the environment' },
+        { name: 'SERVICE_NAME', value: 'from env file', from: '.env' },
+        { name: 'REDRIVE_RATE_LIMIT', value: '7', from: 'redrive.config.json' },
+        { name: 'RETRY_QUEUE', value: 'retry.scheduled', from: 'default' },
+      ]),
+    });
+  });
+
+  it('an empty variable is none', async () => {
+    expect(await settingsOf({ DATABASE_URL: '', HTTP_PORT: ' ' })).toMatchObject({ port: 8086 });
+  });
+
+  it('shows no secret', async () => {
+    const reading = await read({
+      DATABASE_URL: 'postgres://me:hush@db/x?password=hush2',
+      RABBITMQ_URL: 'amqp://me:hush@mq',
+      REDRIVE_INBOX_WEBHOOK: 'https://hooks.example.com/hush',
+      REDRIVE_TOKENS: `ops:operator:${hash}`,
+    });
+    expect(JSON.stringify('origins' in reading && reading.origins)).not.toMatch(/hush|abab/);
+    expect(reading).toMatchObject({
+      origins: expect.arrayContaining([
+        {
+          name: 'DATABASE_URL',
+          value: 'postgres://me:***@db/x?password=***',
+          from: 'the environment',
+        },
+      ]),
+    });
+  });
+});
+
+describe('the policy', () => {
+  it('is the scheduler’s with the contract’s three numbers', async () => {
+    const { policy } = await settingsOf({
+      DEFAULT_MAX_RETRIES: '5',
+      BASE_DELAY_MS: '100',
+      MAX_DELAY_MS: '1000',
+    });
+    expect(policy).toMatchObject({ maxAttempts: 6, base: 100, cap: 1000, jitter: 'add' });
+  });
+
+  it('is the file’s, with what the environment says of it', async () => {
+    write('redrive.config.json', { policy: { maxAttempts: 9, base: '1s', jitter: 'full' } });
+    const { policy } = await settingsOf({ BASE_DELAY_MS: '100' });
+    expect(policy).toEqual({ maxAttempts: 9, base: 100, jitter: 'full' });
+  });
+});
+
+describe('the file', () => {
+  it('may be a module, with secrets that stand in the environment', async () => {
+    write(
+      'redrive.config.ts',
+      `const lanes: Record<string, object> = { 'queue:orders': { concurrency: 5, rate: 10 } };
+       export default {
+         lanes,
+         policies: { slow: { base: '1h', cap: '1d' } },
+         rules: [{ words: ['out of stock'], class: 'business' }],
+         secrets: {
+           billing: { bearer: { env: 'BILLING_TOKEN' } },
+           crm: { basic: { user: 'redrive', password: { env: 'CRM_PASSWORD' } } },
+         },
+       };`,
+    );
+    write('.env', 'CRM_PASSWORD=two\n');
+    expect(await settingsOf({ BILLING_TOKEN: 'one' })).toMatchObject({
+      lanes: { 'queue:orders': { concurrency: 5, rate: 10 } },
+      policies: { slow: { base: '1h' } },
+      rules: [{ class: 'business' }],
+      secrets: { billing: { bearer: 'one' }, crm: { basic: { user: 'redrive', password: 'two' } } },
+    });
+  });
+
+  it('tells every fault with its place', async () => {
+    write('redrive.config.json', {
+      prot: 1,
+      HTTP_PORT: 2,
+      port: '80',
+      lane: { concurency: 5 },
+      lanes: { 'queue:a': { concurrency: 0 } },
+      policy: { retries: 3 },
+      policies: { slow: { base: 'soon' } },
+      rules: [{ word: ['x'], class: 'busines' }],
+      secrets: { billing: { bearer: { env: 'NOT_THERE' } } },
+    });
+    expect(await faultsOf({})).toMatchObject({
+      prot: expect.stringContaining("Did you mean 'port'?"),
+      HTTP_PORT: expect.stringContaining("Did you mean 'port'?"),
+      port: expect.stringContaining('whole number from 0 to 65535'),
+      'lane.concurency': expect.stringContaining("Did you mean 'concurrency'?"),
+      'lanes.queue:a.concurrency': expect.stringContaining('from 1 to 10000'),
+      'policy.retries': expect.stringContaining("Did you mean 'maxAttempts'?"),
+      'policies.slow.base': expect.stringContaining('not a duration'),
+      'rules.0.word': expect.stringContaining("Did you mean 'words'?"),
+      'rules.0.class': expect.stringContaining('transient, business, technical, unknown'),
+      'secrets.billing.bearer': expect.stringContaining('NOT_THERE is not set'),
+    });
+  });
+
+  it('that cannot be read is a fault', async () => {
+    write('redrive.config.json', '{ "port": }');
+    expect(await faultsOf({})).toHaveProperty(['redrive.config.json']);
+    expect(await faultsOf({ REDRIVE_CONFIG: 'none.json' })).toEqual({
+      'none.json': 'does not exist.',
+    });
+  });
+
+  it('that is one of several is named', async () => {
+    write('redrive.config.json', {});
+    write('redrive.config.js', 'export default {}');
+    expect(await read()).toMatchObject({
+      warnings: ['redrive.config.js is used, redrive.config.json is not.'],
+    });
+  });
+});
+
+describe('faults', () => {
+  it('are all told at once, with the value and what is allowed', async () => {
+    const faults = await faultsOf({
+      HTTP_PORT: '80x',
+      DEFAULT_MAX_RETRIES: '-1',
+      UNCLASSIFIED_AS: 'transiet',
+      REDRIVE_AUDIT: 'maybe',
+      RABBITMQ_URL: 'ampq://me:hush@mq',
+      RETRY_QUEUE: 'amq.retry',
+      REDRIVE_HTTP_ALLOW: 'loopback,169.254.169.254',
+    });
+    expect(faults).toEqual({
+      HTTP_PORT: "'80x' is not a whole number from 0 to 65535.",
+      DEFAULT_MAX_RETRIES: '-1 is not a whole number from 0 to 1000000.',
+      UNCLASSIFIED_AS:
+        "'transiet' is not one of transient, business, technical, unknown. Did you mean 'transient'?",
+      REDRIVE_AUDIT: "'maybe' is not true or false.",
+      RABBITMQ_URL:
+        "'ampq://me:***@mq' is not a URL with amqp:// or amqps://, such as amqp://guest:guest@localhost:5672. Did you mean amqp://?",
+      RETRY_QUEUE: "'amq.retry' is not a name of 1 to 255 bytes that does not begin with 'amq.'.",
+      REDRIVE_HTTP_ALLOW: expect.stringContaining('169.254.169.254'),
+    });
+  });
+
+  it('listening beyond this machine needs tokens', async () => {
+    const faults = await faultsOf({ REDRIVE_HOST: '0.0.0.0' });
+    expect(faults['REDRIVE_HOST']).toContain('redrive token ops');
+    for (const host of ['localhost', '127.9.9.9', '::1']) {
+      expect(await settingsOf({ REDRIVE_HOST: host })).toMatchObject({ host });
+    }
+    const tokens = { REDRIVE_TOKENS: `ops:admin:${hash}, ro:reader:${hash.toUpperCase()}` };
+    expect(await settingsOf({ REDRIVE_HOST: '0.0.0.0', ...tokens })).toMatchObject({
+      tokens: [
+        { name: 'ops', role: 'admin', sha256: hash },
+        { name: 'ro', role: 'reader', sha256: hash },
+      ],
+    });
+  });
+
+  it('a token that stands where its hash belongs is not shown', async () => {
+    const faults = await faultsOf({
+      REDRIVE_HOST: '0.0.0.0',
+      REDRIVE_TOKENS: `ops:admin:redrive_hush,hush,ops:king:${hash},ops:admin:${hash}`,
+    });
+    // Not REDRIVE_HOST: faulty tokens are not none.
+    expect(Object.keys(faults)).toEqual(['REDRIVE_TOKENS']);
+    expect(faults['REDRIVE_TOKENS']).toMatch(/entry 1.*entry 2.*entry 3.*entry 4/);
+    expect(faults['REDRIVE_TOKENS']).not.toContain('hush');
+  });
+
+  it('queues of ours must differ', async () => {
+    const names = { RETRY_QUEUE: 'a', MANUAL_REVIEW_QUEUE: 'a' };
+    expect(await faultsOf(names)).toHaveProperty('MANUAL_REVIEW_QUEUE');
+    expect(await faultsOf({ RETRY_QUEUE: 'redrive.dead-letters' })).toHaveProperty('RETRY_QUEUE');
+  });
+});
+
+describe('warnings', () => {
+  it('are given for names that are not known', async () => {
+    write('.env', 'DATABSE_URL=x\nSOMETHING=else\n');
+    const reading = await read({
+      REDRIVE_DATADIR: 'x',
+      REDRIVE_MAX_PAYLOAD_BYTE: '1',
+      REDRIVE_NONSENSE: 'x',
+      RABBITMQ_ULR: 'not ours to judge',
+    });
+    expect(reading.warnings).toEqual([
+      'DATABSE_URL is not a setting of Redrive, and is ignored. Did you mean DATABASE_URL?',
+      'REDRIVE_DATADIR is not a setting of Redrive, and is ignored. Did you mean REDRIVE_DATA_DIR?',
+      'REDRIVE_MAX_PAYLOAD_BYTE is not a setting of Redrive, and is ignored. Did you mean REDRIVE_MAX_PAYLOAD_BYTES?',
+      'REDRIVE_NONSENSE is not a setting of Redrive, and is ignored.',
+    ]);
+  });
+
+  it('are given for what has no effect', async () => {
+    const { warnings } = await read({ DEAD_LETTER_EXCHANGE: 'dlx', BASE_DELAY_MS: '70000' });
+    expect(warnings).toEqual([
+      'BASE_DELAY_MS (70000) is over MAX_DELAY_MS (60000): every delay is 60000 ms.',
+      'DEAD_LETTER_EXCHANGE: has no effect without RABBITMQ_URL.',
+    ]);
+  });
+});

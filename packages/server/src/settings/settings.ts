@@ -1,0 +1,90 @@
+import type { LaneOptions } from '@redrive/engine';
+import type { Secrets } from '@redrive/engine/http';
+import type { ClassifyRule, Policy } from 'redrive';
+import type { Variable, VariableName, variables } from './variables.ts';
+
+export type Role = 'reader' | 'operator' | 'admin';
+
+/** Who may ask, by a token of which only the hash is known. */
+export interface Token {
+  name: string;
+  role: Role;
+  /** Hexadecimal, lower case. */
+  sha256: string;
+}
+
+/** Part of the service that a process may be limited to. */
+export type Part = 'api' | 'intake' | 'dispatch';
+
+/** Everything that was set, checked, with its defaults. */
+export interface Settings {
+  serviceName: string;
+  /** The name of this instance in leases, audit and event ids; made up unless given. */
+  instance?: string;
+  only?: Part;
+
+  host: string;
+  port: number;
+  tokens: readonly Token[];
+  maxRequestBytes: number;
+  requestTimeoutMs: number;
+  /** Requests per second and client. */
+  rateLimit: number;
+
+  dataDir: string;
+  databaseUrl?: string;
+  pollMs: number;
+
+  rabbitmqUrl?: string;
+  queueType: 'classic' | 'quorum';
+  retryQueue: string;
+  manualReviewQueue: string;
+  deadLetterExchange?: string;
+  deadLetterBindings: readonly string[];
+  /** What a dead letter without a text counts as. */
+  unclassifiedAs: 'transient' | 'business' | 'technical' | 'unknown';
+
+  /** The scheduler's, by DEFAULT_MAX_RETRIES, BASE_DELAY_MS and MAX_DELAY_MS. */
+  policy: Policy;
+  policies: Readonly<Record<string, Policy>>;
+  lane: LaneOptions;
+  lanes: Readonly<Record<string, LaneOptions>>;
+  /** Asked before what is built in, for dead letters. */
+  rules: readonly ClassifyRule[];
+  maxPayloadBytes: number;
+  /** Deliveries at once in a lane; absent: as fits its kind. */
+  concurrency?: number;
+
+  /** What HTTP deliveries may connect to, beside loopback while bound to loopback; `public` is all public addresses. */
+  httpAllow: readonly string[];
+  /** Credentials of HTTP deliveries, by the names that tasks give. */
+  secrets: Secrets;
+  inboxWebhookUrl?: string;
+
+  audit: boolean;
+  logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
+  logFormat: 'pretty' | 'json';
+}
+
+/** What the variables say, by their names in a file. */
+export type Values = {
+  [Name in Defaulted]: ValueOf<(typeof variables)[Name]>;
+} & {
+  [Name in Exclude<VariableName, Defaulted>]?: ValueOf<(typeof variables)[Name]>;
+};
+
+type Defaulted = {
+  [Name in VariableName]: (typeof variables)[Name] extends { default: unknown } ? Name : never;
+}[VariableName];
+
+type ValueOf<One extends Variable> = One extends { kind: 'integer' }
+  ? number
+  : One extends { kind: 'boolean' }
+    ? boolean
+    : One extends { kind: 'choice'; of: readonly (infer Word)[] }
+      ? Word
+      : One extends { kind: 'list' }
+        ? readonly string[]
+        : One extends { kind: 'tokens' }
+          ? readonly Token[]
+          : string;

@@ -1,0 +1,105 @@
+/** `redrive doctor`: looks at everything that Redrive needs, and says what to do about what is not well. */
+import { hiddenUrl } from '../settings/hide.ts';
+import type { SettingsReading } from '../settings/read.ts';
+import type { Settings } from '../settings/settings.ts';
+import { examineBroker } from './doctor-broker.ts';
+import { examineDisk } from './doctor-disk.ts';
+import { clockSkew } from './doctor-host.ts';
+import { examineStore } from './doctor-store.ts';
+import { type Finding, worstFirst } from './finding.ts';
+
+/** What a running server says of itself; `away`: nobody answers there. */
+export type ServerAnswer =
+  | { type: 'away'; why: string }
+  | { type: 'answers'; ready: boolean; checks: readonly Check[]; clockAheadMs: number };
+
+interface Check {
+  name: string;
+  ok: boolean;
+  detail?: string;
+}
+
+export interface Examination {
+  reading: SettingsReading;
+  /** Where the server should be, and how it is asked. */
+  serverUrl: string;
+  askServer: () => Promise<ServerAnswer>;
+}
+
+/** All of it, worst first. Parts are looked at side by side: one that is slow holds up no other. */
+export async function examineEverything({
+  reading,
+  serverUrl,
+  askServer,
+}: Examination): Promise<Finding[]> {
+  const looks: Promise<readonly Finding[]>[] = [
+    askServer().then((answer) => ofServer(serverUrl, answer)),
+  ];
+  if (reading.ok) {
+    const { settings } = reading;
+    looks.push(
+      guarded('database', () => examineStore(settings)),
+      guarded('broker', () => examineBroker(settings)),
+    );
+    if (settings.databaseUrl === undefined) {
+      looks.push(guarded('disk', async () => [await examineDisk(settings.dataDir)]));
+    }
+  }
+  const all = [ofConfiguration(reading), ...(await Promise.all(looks))];
+  return worstFirst(all.flat());
+}
+
+function ofConfiguration(reading: SettingsReading): Finding[] {
+  const about = 'configuration';
+  const warnings = reading.warnings.map((what): Finding => ({ about, level: 'warning', what }));
+  if (!reading.ok) {
+    return [
+      ...reading.faults.map(({ name, from, message }): Finding => {
+        const where = from === name ? '' : ` (from ${from})`;
+        return { about, level: 'broken', what: `${name}: ${message}${where}` };
+      }),
+      ...warnings,
+    ];
+  }
+  return [...warnings, { about, level: 'fine', what: inWords(reading.settings) }];
+}
+
+function inWords({ databaseUrl, rabbitmqUrl, dataDir, host, port, only }: Settings): string {
+  const store = databaseUrl === undefined ? `SQLite in ${dataDir}` : hiddenUrl(databaseUrl);
+  const broker = rabbitmqUrl === undefined ? 'no broker' : hiddenUrl(rabbitmqUrl);
+  return `No faults: ${store}, ${broker}, ${host}:${port}${only === undefined ? '' : `, only ${only}`}.`;
+}
+
+function ofServer(url: string, answer: ServerAnswer): Finding[] {
+  const about = 'server';
+  if (answer.type === 'away') {
+    const advice = 'redrive serve starts it; --url or REDRIVE_URL says where it is.';
+    return [
+      { about, level: 'warning', what: `No server answers at ${url} (${answer.why}).`, advice },
+    ];
+  }
+  const { ready, checks, clockAheadMs } = answer;
+  const level = ready ? 'warning' : 'broken';
+  return [
+    ...checks
+      .filter(({ ok, detail }) => !ok || detail !== undefined)
+      .map(({ name, ok, detail }): Finding => ({
+        about,
+        level: ok ? 'warning' : level,
+        what: `${name}: ${detail ?? 'not well'}`,
+      })),
+    ...(ready ? [{ about, level: 'fine', what: `${url} is ready.` } as const] : []),
+    clockSkew(`the server at ${url}`, clockAheadMs),
+  ];
+}
+
+/** A look that fails is a finding, not the end of the examination. */
+async function guarded(about: string, look: () => Promise<Finding[]>): Promise<Finding[]> {
+  try {
+    return await look();
+  } catch (error) {
+    const { message } = error as { message?: unknown };
+    const what = typeof message === 'string' ? message : String(error);
+    return [{ about, level: 'broken', what: `It could not be looked at: ${what}` }];
+  }
+}

@@ -1,0 +1,133 @@
+/** Settings become a store, a broker, deliveries and an engine. Only what is needed is loaded. */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { createEngine, type Engine, type EngineOptions, type Store } from '@redrive/engine';
+import type { RabbitBroker } from '@redrive/engine/rabbitmq';
+import { type Clock, presets } from 'redrive';
+import { createObservers, type Observers } from './observe/index.ts';
+import type { LogOutput } from './observe/log.ts';
+import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
+import { DEAD_LETTER_QUEUE, ownQueues, topologyOf } from './scheduler/queues.ts';
+import { retryReader } from './scheduler/retry-reader.ts';
+import { reviewOf } from './scheduler/review-message.ts';
+import { databaseFile } from './settings/data-dir.ts';
+import { isLoopback } from './settings/join.ts';
+import type { Settings } from './settings/settings.ts';
+
+/** What a service is made of. Nothing of it is open yet. */
+export interface Wired {
+  instance: string;
+  /** As it is, without those who look on: for what is done before the engine starts. */
+  store: Store;
+  broker?: RabbitBroker;
+  observers: Observers;
+  engine: Engine;
+}
+
+export interface WiringOptions {
+  clock?: Clock;
+  logTo?: LogOutput;
+}
+
+/** A container is killed ten seconds after it was asked to stop: what runs has to be over before. */
+const GRACE_MS = 8000;
+
+export async function wire(settings: Settings, options: WiringOptions = {}): Promise<Wired> {
+  const instance = settings.instance ?? madeUpName();
+  const observers = createObservers({ settings, instance, ...options });
+  const store = await storeOf(settings, observers);
+  const broker = await brokerOf(settings, instance, observers);
+  const delivery = observers.delivery(await httpOf(settings));
+  const engine = createEngine({
+    ...observers.hooks,
+    ...engineOptions(settings),
+    instance,
+    store: observers.store(store),
+    deliveries: [delivery],
+    ...(broker ? { brokers: [observers.broker(broker)] } : {}),
+    ...(options.clock ? { clock: options.clock } : {}),
+  });
+  if (broker) await consume(settings, broker, engine, observers);
+  observers.watch({ engine, ...(broker ? { broker } : {}) });
+  return { instance, store, observers, engine, ...(broker ? { broker } : {}) };
+}
+
+function madeUpName(): string {
+  const host = hostname().replace(/[^\w.-]/g, '-');
+  return `${host.slice(0, 50)}-${randomBytes(3).toString('hex')}`;
+}
+
+async function storeOf(settings: Settings, { log }: Observers): Promise<Store> {
+  const { databaseUrl } = settings;
+  if (databaseUrl === undefined) {
+    const { sqlite } = await import('@redrive/engine/sqlite');
+    return sqlite(databaseFile(settings));
+  }
+  const { postgres } = await import('@redrive/engine/postgres');
+  return postgres({ url: databaseUrl, onFault: (what, err) => log.warn({ err }, what) });
+}
+
+/** One who only answers requests leaves the broker to the others. */
+async function brokerOf(
+  settings: Settings,
+  instance: string,
+  { hooks: { log } }: Observers,
+): Promise<RabbitBroker | undefined> {
+  const { rabbitmqUrl, only, serviceName } = settings;
+  if (rabbitmqUrl === undefined || only === 'api') return undefined;
+  const { rabbitmq } = await import('@redrive/engine/rabbitmq');
+  return rabbitmq({
+    url: rabbitmqUrl,
+    topology: topologyOf(settings),
+    name: `${serviceName} ${instance}`,
+    log,
+  });
+}
+
+async function httpOf({ host, httpAllow, secrets }: Settings) {
+  const { http } = await import('@redrive/engine/http');
+  const allow = isLoopback(host) ? [...httpAllow, 'loopback'] : httpAllow;
+  return http({ allow, public: false, secrets });
+}
+
+function engineOptions(settings: Settings): Partial<EngineOptions> {
+  const { policy, policies, lane, lanes, concurrency, maxPayloadBytes, pollMs, audit } = settings;
+  const { only, rabbitmqUrl } = settings;
+  return {
+    policy,
+    policies,
+    lane: { ...(concurrency === undefined ? {} : { concurrency }), ...lane },
+    lanes,
+    maxPayloadBytes,
+    poll: pollMs,
+    audit,
+    grace: GRACE_MS,
+    dispatch: only === undefined || only === 'dispatch',
+    // Without a broker nobody could ever take the messages out of the outbox.
+    ...(rabbitmqUrl === undefined ? {} : { review: reviewOf(reviewing(settings)) }),
+  };
+}
+
+function reviewing({ manualReviewQueue }: Settings) {
+  return { reviewQueue: manualReviewQueue };
+}
+
+async function consume(
+  settings: Settings,
+  broker: RabbitBroker,
+  engine: Engine,
+  observers: Observers,
+): Promise<void> {
+  const { only, retryQueue, deadLetterExchange, maxPayloadBytes, policy } = settings;
+  if (only === 'dispatch') return;
+  const { carriedContext: carry } = await import('@redrive/engine/rabbitmq');
+  const { maxAttempts = presets.scheduler.maxAttempts } = policy;
+  const reading = { ...reviewing(settings), maxPayloadBytes, carry, nowMs: () => Date.now() };
+  const retries = { ...reading, source: retryQueue, defaultMaxRetries: maxAttempts - 1 };
+  engine.consume(observers.source({ broker, source: retryQueue, read: retryReader(retries) }));
+  if (deadLetterExchange === undefined) return;
+  const { unclassifiedAs, rules } = settings;
+  const source = DEAD_LETTER_QUEUE;
+  const dead = { ...reading, source, unclassifiedAs, rules, ownQueues: ownQueues(settings) };
+  engine.consume(observers.source({ broker, source, read: deadLetterReader(dead) }));
+}
