@@ -6,7 +6,13 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { migratePostgres } from '@redrive/engine/postgres';
 import { startPgBouncer } from '@redrive/services';
-import { type Database, describeService, freshDatabase } from '@redrive/services/vitest';
+import {
+  type Database,
+  describeService,
+  freshDatabase,
+  sharedServer,
+} from '@redrive/services/vitest';
+import { createService, readSettings } from '@redrive/server';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Example, examplesIn, findExamples, isPrinted, type Need } from './examples.ts';
@@ -105,6 +111,36 @@ describeService(['PostgreSQL 18', 'PgBouncer'], () => {
       await using own = await freshDatabase(18);
       await using pooler = await startPgBouncer({ upstreamUrl: own.url, poolMode: 'transaction' });
       await expectToWork(example, { DATABASE_URL: pooler.url, DIRECT_URL: own.url });
+    });
+  }
+});
+
+describeService('RabbitMQ', () => {
+  for (const example of needing('RabbitMQ')) {
+    it(`${example.at} runs and prints what it says`, slow, async () => {
+      const url = await sharedServer('RabbitMQ');
+      const home = mkdtempSync(join(tmpdir(), 'redrive-docs-'));
+      const reading = await readSettings({
+        env: {
+          RABBITMQ_URL: url,
+          DEAD_LETTER_EXCHANGE: 'dlx',
+          BASE_DELAY_MS: '20',
+          HTTP_PORT: '0',
+          REDRIVE_DATA_DIR: home,
+          REDRIVE_LOG_LEVEL: 'silent',
+        },
+        cwd: home,
+      });
+      if (!reading.ok) throw new Error(JSON.stringify(reading.faults));
+      const service = createService(reading.settings);
+      try {
+        await service.start();
+        await service.ready;
+        await expectToWork(example, { RABBITMQ_URL: url });
+      } finally {
+        await service.stop();
+        rmSync(home, { recursive: true, force: true });
+      }
     });
   }
 });

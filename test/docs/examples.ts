@@ -13,8 +13,11 @@ export interface Example {
   isService: boolean;
 }
 
-/** What it connects to, by the variables it reads: `DATABASE_URL`, and with a pooler before it `DIRECT_URL` too. */
-export type Need = 'nothing' | 'PostgreSQL' | 'PgBouncer';
+/**
+ * What it connects to, by the variables it reads: `DATABASE_URL`, and with a pooler before it `DIRECT_URL` too;
+ * `RABBITMQ_URL`, with a service that takes in the dead letters of `dlx`.
+ */
+export type Need = 'nothing' | 'PostgreSQL' | 'PgBouncer' | 'RabbitMQ';
 
 /** A block of SQL. It is run on a database that has Redrive's tables. */
 export interface SqlExample {
@@ -31,7 +34,12 @@ export interface Examples {
 
 const otherSpellings = ['typescript', 'tsx', 'js', 'javascript', 'mjs', 'postgres', 'postgresql'];
 
-const README_FILES = ['README.md', 'packages/core/README.md', 'packages/engine/README.md'];
+const README_FILES = [
+  'README.md',
+  'packages/core/README.md',
+  'packages/engine/README.md',
+  'packages/server/README.md',
+];
 
 /** Every block in the README files and in docs/. */
 export function findExamples(root: string): Examples {
@@ -82,6 +90,7 @@ function printedBy(code: string): string[] {
 }
 
 function needOf(code: string): Need {
+  if (code.includes('RABBITMQ_URL')) return 'RabbitMQ';
   if (!code.includes('DATABASE_URL')) return 'nothing';
   return code.includes('DIRECT_URL') ? 'PgBouncer' : 'PostgreSQL';
 }

@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect, it } from 'vitest';
+import { blocksIn } from './examples.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const children: ChildProcess[] = [];
+const home = mkdtempSync(join(tmpdir(), 'redrive-quick-start-'));
+
+afterAll(async () => {
+  for (const child of children.filter(({ exitCode }) => exitCode === null)) {
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await gone;
+  }
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** The commands of the README as they stand there, but for the ports and the pace. */
+it(
+  'the quick start brings a message through its retries, as it says',
+  { timeout: 60_000 },
+  async () => {
+    const readme = readFileSync(join(root, 'README.md'), 'utf8');
+    const part = /<!-- run -->(.*)<!-- \/run -->/s.exec(readme)?.[1] ?? '';
+    const [submit, receiver, look] = blocksIn('README.md', part, 'sh').map(({ code }) => code);
+    const [port, receiverPort] = [await freePort(), await freePort()];
+    const here = (code: string | undefined) =>
+      (code ?? '').replaceAll('8086', String(port)).replaceAll('9000', String(receiverPort));
+
+    const service = start(
+      process.execPath,
+      [join(root, 'packages/server/src/cli/main.ts'), 'serve'],
+      {
+        HTTP_PORT: String(port),
+        BASE_DELAY_MS: '100',
+        REDRIVE_LOG_FORMAT: 'json',
+      },
+    );
+    await said(service, '"ready"');
+    expect(JSON.parse(await run(here(submit)))).toMatchObject({ status: 'pending' });
+    const listening = start('bash', ['-c', here(receiver)]);
+    await said(listening, 'failed');
+    await said(listening, 'worked');
+    await expect
+      .poll(async () => JSON.parse(await run(here(look))) as unknown, { timeout: 20_000 })
+      .toMatchObject({ status: 'done', attempts: expect.any(Array) });
+  },
+);
+
+function start(program: string, args: string[], env: Record<string, string> = {}): ChildProcess {
+  const path = `${join(process.execPath, '..')}:${process.env['PATH']}`;
+  const child = spawn(program, args, { cwd: home, env: { ...process.env, PATH: path, ...env } });
+  children.push(child);
+  return child;
+}
+
+function run(command: string): Promise<string> {
+  const child = start('bash', ['-c', command]);
+  return new Promise((resolve, reject) => {
+    let output = '';
+    child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    child.on('error', reject);
+    child.on('close', () => resolve(output));
+  });
+}
+
+function said(child: ChildProcess, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let output = '';
+    const hear = (chunk: Buffer) => {
+      output += chunk.toString();
+      if (output.includes(text)) resolve();
+    };
+    child.stdout?.on('data', hear);
+    child.stderr?.on('data', hear);
+    child.once('exit', () => reject(new Error(`it ended without a word of '${text}': ${output}`)));
+  });
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}
