@@ -7,6 +7,8 @@ export default defineConfig({
   test: {
     // Generous: a busy machine must not fail a test that is only slow there.
     testTimeout: 30_000,
+    // A server may have to start first.
+    hookTimeout: 60_000,
     // On two cores vitest would use one: much of the time is spent in servers and child processes.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     globalSetup: ['test/services/global-setup.ts'],

@@ -20,7 +20,7 @@ export async function startOnFreePort(
       await start(port);
       return port;
     } catch (error) {
-      const isTaken = home.logEnd().includes('Address already in use');
+      const isTaken = /address already in use|eaddrinuse/i.test(home.logEnd());
       if (!isTaken || starts === MAX_STARTS) throw error;
     }
   }

@@ -88,6 +88,23 @@ describe('a proxy', () => {
     await expect.poll(() => received).toEqual(['held', 'held']);
   });
 
+  it('tells nobody of an end either while it is stalled', async () => {
+    const { client, far } = await connected();
+    proxy.stall();
+    far.destroy();
+    let isOver = false;
+    client.on('close', () => (isOver = true));
+    // What travels outside the proxy meanwhile has had the time to arrive.
+    const direct = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const [other] = (await once(server, 'connection')) as [Socket];
+    direct.write('direct');
+    expect(await next(other)).toBe('direct');
+    direct.destroy();
+    expect(isOver).toBe(false);
+    proxy.resume();
+    await expect.poll(() => isOver).toBe(true);
+  });
+
   it('turns new connections away, and leaves the old ones', async () => {
     const { client, far } = await connected();
     proxy.refuse();

@@ -81,9 +81,10 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
     },
     resume() {
       isStalled = false;
-      for (const { client, server } of pairs) {
-        client.resume();
-        server.resume();
+      for (const pair of pairs) {
+        if (pair.client.destroyed || pair.server.destroyed) end(pair);
+        pair.client.resume();
+        pair.server.resume();
       }
     },
     refuse() {
@@ -130,6 +131,8 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
   }
 
   function end(pair: Pair): void {
+    // One that is stalled does not even learn that the other side is gone.
+    if (isStalled && !(pair.client.destroyed && pair.server.destroyed)) return;
     if (!pairs.delete(pair)) return;
     pair.client.destroy();
     // What was already let through may still be on its way.

@@ -92,6 +92,7 @@ export class SourceConsumer {
   get report(): SourceReport {
     const { source } = this.#options;
     if (this.#why !== undefined) return { source, state: 'stopped', why: this.#why };
+    if (this.#consumer?.state) return { source, ...this.#consumer.state };
     return { source, state: this.#consumer ? 'consuming' : 'waiting' };
   }
 

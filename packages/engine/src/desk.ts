@@ -114,8 +114,12 @@ export class Desk implements EngineInbox {
     await this.#act(id, { type: 'replay', ...byOf(by), ...edit });
   }
 
-  async edit(id: number, changes: (Changes & By) | undefined): Promise<InboxItem> {
-    const { by, ...rest } = changes ?? {};
+  async edit(
+    id: number,
+    changes: (Changes & By) | undefined,
+    options: By = {},
+  ): Promise<InboxItem> {
+    const { by = options.by, ...rest } = changes ?? {};
     const edit = changes && (await this.#checkedEdit(id, rest, by));
     await this.#act(id, { type: 'edit', ...byOf(by), edit });
     return (await this.item(id))!;

@@ -30,7 +30,7 @@ export interface EngineInbox {
   /** Sends one again, with changes if there are any. */
   replay(id: number, options?: Changes & By): Promise<void>;
   /** Writes changes on an open item, for its next replay; undefined takes them away. The original is kept. */
-  edit(id: number, changes: (Changes & By) | undefined): Promise<InboxItem>;
+  edit(id: number, changes: (Changes & By) | undefined, options?: By): Promise<InboxItem>;
   /** It was dealt with elsewhere. */
   resolve(id: number, options?: By): Promise<void>;
   /** It is not wanted. It can be restored until it is deleted. */

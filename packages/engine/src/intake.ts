@@ -8,6 +8,8 @@ import type { Schedule } from './ports/schedule.ts';
 const MAX_BATCH = 1000;
 const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 const MAX_UNDERWAY = 2;
+/** From so many on a caller's batch goes by itself: it gains nothing from others. */
+const MIN_ALONE = 250;
 const MAX_WAITING_BYTES = 256 * 1024 * 1024;
 /** What a task weighs beside its payload. */
 const TASK_BYTES = 1024;
@@ -25,6 +27,8 @@ export class Intake {
   readonly #batches: Coalescer<Arrival, Answer>;
   /** One batch at a time, so that those of one key are stored in the order in which they came. */
   readonly #ordered: Coalescer<Arrival, Answer>;
+  /** What each of several callers has of its own. */
+  readonly #groups: Coalescer<readonly Arrival[], readonly Answer[]>;
   /** Bytes that wait to be stored. */
   #bytes = 0;
 
@@ -50,6 +54,13 @@ export class Intake {
       });
     this.#batches = batches(MAX_UNDERWAY);
     this.#ordered = batches(1);
+    this.#groups = new Coalescer((groups) => this.#storeGroups(groups), {
+      maxItems: MAX_BATCH,
+      maxBytes: 1,
+      bytesOf: shareOf,
+      maxUnderway: MAX_UNDERWAY,
+      defer: host.defer,
+    });
   }
 
   /** Stored together with whatever else comes at this moment: one commit for many. */
@@ -102,12 +113,20 @@ export class Intake {
   }
 
   /** One result for each, or what is wrong with it. */
-  async storeAll(arrivals: readonly Arrival[]): Promise<Answer[]> {
-    const answers = await this.#storeEach(arrivals);
+  async storeAll(arrivals: readonly Arrival[]): Promise<readonly Answer[]> {
+    const isLarge = arrivals.length >= MIN_ALONE;
+    const answers = await (isLarge ? this.#storeEach(arrivals) : this.#groups.add(arrivals));
     // They are one caller's, who may ask for all of them again.
     for (const one of answers)
       if (typeof one !== 'string' && isStoreError(one.error)) throw one.error;
     return answers;
+  }
+
+  /** One commit for all of them: what a batch costs by itself is shared. */
+  async #storeGroups(groups: readonly (readonly Arrival[])[]): Promise<(readonly Answer[])[]> {
+    const answers = await this.#storeEach(groups.length === 1 ? groups[0]! : groups.flat());
+    let end = 0;
+    return groups.map(({ length }) => answers.slice(end, (end += length)));
   }
 
   /** Stores a batch of one's own, or joins the caller's transaction. */
@@ -157,4 +176,11 @@ export class Intake {
     }
     return results as Accepted[];
   }
+}
+
+/** How much of a batch a caller's arrivals take: 1 fills it. */
+function shareOf(arrivals: readonly Arrival[]): number {
+  let bytes = 0;
+  for (const { task } of arrivals) bytes += task.payload.length;
+  return Math.max(arrivals.length / MAX_BATCH, bytes / MAX_BATCH_BYTES);
 }

@@ -51,6 +51,8 @@ interface ReporterParts {
   nowMs: () => number;
   maxPayloadBytes: number;
   canOrder: boolean;
+  /** Throws where such a message may not go there. */
+  checkAddress: (destination: Destination, context: TaskContext | undefined) => void;
   review?: Arrival['review'];
 }
 
@@ -118,6 +120,7 @@ export class Reporter {
     }
     const context = report.context && checkedContext(report.context);
     const arrival = this.arrivalOf(context ? { ...report, context } : report);
+    this.#parts.checkAddress(arrival.task.destination, context);
     if (report.policy !== undefined) {
       arrival.task.policy = await policies.keep(policies.resolve(report.policy));
     }

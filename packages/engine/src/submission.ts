@@ -9,6 +9,8 @@ import { uuidOf } from './uuid.ts';
 export interface SubmitOptions {
   /** A name from the engine's `policies`, or a policy. Frozen with the task. */
   policy?: string | Policy;
+  /** Executions in all, instead of as many as its policy has. */
+  maxAttempts?: number;
   /** Not before: a Date or ms since the epoch. In the past: now. */
   dueAt?: Date | number;
   /** Not after: past this it goes to the inbox as EXPIRED. */
@@ -136,6 +138,18 @@ export function checkedId(id: unknown): string {
     'INVALID_ID',
     'id',
     `${found} is not a UUID. Leave it out, or use dedupeKey for a key of your own.`,
+  );
+}
+
+const MAX_ATTEMPTS = 1_000_000_000;
+
+export function checkedAttempts(count: number | undefined): number | undefined {
+  if (count === undefined) return undefined;
+  if (Number.isInteger(count) && count >= 1 && count <= MAX_ATTEMPTS) return count;
+  throw refused(
+    'INVALID_TASK',
+    'maxAttempts',
+    `A whole number from 1 to ${MAX_ATTEMPTS} is needed.`,
   );
 }
 

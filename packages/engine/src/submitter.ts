@@ -9,7 +9,7 @@ import type { Accepted, Arrival } from './moves.ts';
 import type { Policies } from './policies.ts';
 import type { Delivery } from './ports/delivery.ts';
 import type { StandardResult } from './standard-schema.ts';
-import { bytesOf, destinationOf, type Submission, taskOf } from './submission.ts';
+import { bytesOf, checkedAttempts, destinationOf, type Submission, taskOf } from './submission.ts';
 import { type Destination, laneOf, type TaskContext } from './task.ts';
 import { uuidAt } from './uuid.ts';
 
@@ -59,13 +59,13 @@ export class Submitter {
     payload: unknown,
     context: TaskContext | undefined,
   ): Promise<void> {
-    this.#checkAddress(destination, context);
+    this.checkAddress(destination, context);
     const { kind, address } = destination;
     if (kind !== 'handler' || payload === undefined || payload instanceof Uint8Array) return;
     await check(payload, this.#parts.handlers.get(address));
   }
 
-  #checkAddress(destination: Destination, context: TaskContext | undefined): void {
+  checkAddress(destination: Destination, context: TaskContext | undefined): void {
     const faults = this.#parts.deliveryOf(destination.kind)?.check?.(destination, context) ?? [];
     if (faults[0]) throw new EngineError(faults[0].code, faults[0].message, { faults });
   }
@@ -73,14 +73,14 @@ export class Submitter {
   #prepareNow(submission: Submission, destination: Destination): Arrival {
     const { host, policies, policyOf, maxPayloadBytes, nowMs, canOrder } = this.#parts;
     const { payload, policy: wanted } = submission;
-    this.#checkAddress(destination, submission.context);
+    this.checkAddress(destination, submission.context);
     if (submission.orderingKey !== undefined && !canOrder) throw unordered();
     const policy = wanted === undefined ? policyOf(laneOf(destination)) : policies.resolve(wanted);
     const bytes = bytesOf(payload, maxPayloadBytes);
     const now = nowMs();
     const task = taskOf(destination, bytes, withContentType(submission, destination), {
       id: uuidAt(now, host.random),
-      maxAttempts: policy.maxAttempts,
+      maxAttempts: checkedAttempts(submission.maxAttempts) ?? policy.maxAttempts,
       nowMs: now,
       token: Math.floor(host.random() * 2 ** 52) + 1,
     });

@@ -115,6 +115,7 @@ export function wire(
     nowMs,
     maxPayloadBytes,
     canOrder,
+    checkAddress: (...about) => submitter.checkAddress(...about),
     ...(review ? { review } : {}),
   });
   const ended = ({ id: job, state, why }: Job) => {

@@ -78,6 +78,8 @@ export interface Received {
 }
 
 export interface Consumer {
+  /** How it is, where the broker can say: `waiting` until it consumes. */
+  readonly state?: { state: 'waiting' | 'consuming' | 'stopped'; why?: string };
   ack(messages: readonly Received[]): Promise<void>;
   /** Back to the broker, to be delivered again. */
   requeue(messages: readonly Received[]): Promise<void>;

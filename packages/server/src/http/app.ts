@@ -1,6 +1,7 @@
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import rateLimit from '@fastify/rate-limit';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import { traceRequests } from '../observe/traced-requests.ts';
 import type { ServiceContext } from '../service-context.ts';
 import { readBody } from './body.ts';
 import { Deadlines } from './deadlines.ts';
@@ -55,8 +56,11 @@ export async function buildApp(context: ServiceContext): Promise<FastifyInstance
   await addDocument(app, version, context);
   const state: State = { isStopping: false, wasStoreThere: false };
   addHooks(app, context, state, routes);
+  traceRequests(app);
   addErrors(app, context, state, routes);
-  for (const add of resources) add(app, context);
+  // One who takes in or delivers only answers how it is.
+  const isApi = settings.only === undefined || settings.only === 'api';
+  for (const add of isApi ? resources : [serviceRoutes]) add(app, context);
   await app.ready();
   return app;
 }

@@ -3,14 +3,12 @@ import { randomUUID } from 'node:crypto';
 import {
   type Destination,
   type FailureReport,
-  laneOf,
   type Submission,
   type TaskContext,
   uuidOf,
 } from '@redrive/engine';
-import type { Failure, Policy } from 'redrive';
+import type { Failure } from 'redrive';
 import type { Static } from 'typebox';
-import type { Settings } from '../settings/settings.ts';
 import { readDestination } from './destination.ts';
 import type { WireFault } from './faults.ts';
 import { readBase64 } from './payload.ts';
@@ -32,16 +30,14 @@ export interface Around {
   traceparent?: string | undefined;
 }
 
-type Policies = Pick<Settings, 'policy' | 'policies' | 'lane' | 'lanes'>;
-
 const check = checkOf(RetryItem);
 
-export function wishOf(item: unknown, around: Around, policies: Policies): Wish {
+export function wishOf(item: unknown, around: Around): Wish {
   const faults = check(item, 'body');
-  return faults ? { type: 'faulty', faults } : wishOfGood(item as GivenItem, around, policies);
+  return faults ? { type: 'faulty', faults } : wishOfGood(item as GivenItem, around);
 }
 
-function wishOfGood(item: GivenItem, around: Around, policies: Policies): Wish {
+function wishOfGood(item: GivenItem, around: Around): Wish {
   const read = readDestination(item.destination);
   const payload = payloadOf(item);
   if ('fault' in read || 'fault' in payload) {
@@ -54,7 +50,7 @@ function wishOfGood(item: GivenItem, around: Around, policies: Policies): Wish {
     ? {
         type: 'fresh',
         destination,
-        submission: submissionOf(item, destination, payload.value, context, around.key, policies),
+        submission: submissionOf(item, destination, payload.value, context, around.key),
       }
     : failureOf(item, item.retry_count, destination, payload.value, context, around.key);
 }
@@ -65,16 +61,14 @@ function submissionOf(
   payload: unknown,
   context: TaskContext | undefined,
   key: string | undefined,
-  policies: Policies,
 ): Submission<Destination> {
-  const { message_id: id, due_at, expires_at, ordering_key, on_dead } = item;
-  const policy =
-    item.max_retries === undefined ? item.policy : limited(item, item.max_retries, to, policies);
+  const { message_id: id, policy, max_retries, due_at, expires_at, ordering_key, on_dead } = item;
   return {
     to,
     payload,
     ...(id === undefined ? (key === undefined ? {} : { dedupeKey: key }) : { id }),
     ...(policy === undefined ? {} : { policy }),
+    ...(max_retries === undefined ? {} : { maxAttempts: max_retries + 1 }),
     ...(due_at === undefined ? {} : { dueAt: Date.parse(due_at) }),
     ...(expires_at === undefined ? {} : { expiresAt: Date.parse(expires_at) }),
     ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
@@ -175,20 +169,4 @@ export function bytesOf(payload: unknown): Uint8Array | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** The policy that fresh work would have, with as many attempts as the item says; a name that is unknown stays as it is. */
-function limited(
-  { policy }: GivenItem,
-  maxRetries: number,
-  to: Destination,
-  { policies, lanes, lane, policy: usual }: Policies,
-): string | Policy {
-  const maxAttempts = maxRetries + 1;
-  if (typeof policy === 'object') return { ...policy, maxAttempts };
-  if (policy !== undefined) {
-    return Object.hasOwn(policies, policy) ? { ...policies[policy], maxAttempts } : policy;
-  }
-  const own = lanes[laneOf(to)]?.policy ?? lane.policy ?? usual;
-  return { ...own, maxAttempts };
 }

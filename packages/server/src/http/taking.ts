@@ -2,7 +2,6 @@
 import type { Engine, Rejected, Reported, Submitted, Task } from '@redrive/engine';
 import { isEngineError, laneOf } from '@redrive/engine';
 import type { Static } from 'typebox';
-import type { Settings } from '../settings/settings.ts';
 import { wirePath } from './faults.ts';
 import { type Around, bytesOf, type GivenItem, type Wish, wishOf } from './intake.ts';
 import { Problem, problemOf } from './problem.ts';
@@ -20,11 +19,10 @@ const MISMATCH = 'This Idempotency-Key was used for another payload. Use another
 
 export async function takeOne(
   engine: Engine,
-  settings: Settings,
   item: unknown,
   around: Around,
 ): Promise<Static<typeof Receipt>> {
-  const wish = wishOf(item, around, settings);
+  const wish = wishOf(item, around);
   if (wish.type === 'faulty') throw invalid(wish.faults);
   const { id, status } = await handIn(engine, wish);
   if (status === 'accepted') return newReceipt(wish, id, item as GivenItem);
@@ -41,7 +39,6 @@ export async function takeOne(
 /** One call of the engine for fresh work, and one for failures. */
 export async function takeMany(
   engine: Engine,
-  settings: Settings,
   items: readonly unknown[],
   around: Around,
 ): Promise<Static<typeof Receipts>> {
@@ -50,7 +47,7 @@ export async function takeMany(
   const failures: { index: number; wish: Good & { type: 'failure' } }[] = [];
   for (const [index, item] of items.entries()) {
     const key = around.key === undefined ? around : { ...around, key: `${around.key}:${index}` };
-    const wish = wishOf(item, key, settings);
+    const wish = wishOf(item, key);
     if (wish.type === 'fresh') fresh.push({ index, wish });
     else if (wish.type === 'failure') failures.push({ index, wish });
     else

@@ -107,7 +107,7 @@ export class HealthChecks implements Health {
   #statsChecks(): Check[] {
     if (!this.#engine) return [];
     const { sources, outboxStuck, auditDropped } = this.#engine.stats();
-    const stopped = sources.filter(({ state }) => state === 'stopped');
+    const stopped = sources.filter(({ state, why }) => state === 'stopped' || why !== undefined);
     const whys = stopped.map(({ source, why }) => `${source}: ${why ?? 'it stopped.'}`);
     return [
       check('sources', whys.length > 0 ? whys.join(' ') : undefined),

@@ -11,7 +11,7 @@ const checkEnvelope = checkOf(Envelope);
 const checkKey = checkOf(IdempotencyKey);
 
 /** Taking in: one message, or many. */
-export const retryRoutes: Routes = (app, { engine, settings }) => {
+export const retryRoutes: Routes = (app, { engine }) => {
   app.post(
     '/api/v1/retries',
     {
@@ -50,14 +50,14 @@ export const retryRoutes: Routes = (app, { engine, settings }) => {
       if (isEnvelope(body)) {
         const faults = checkEnvelope(body, 'body');
         if (faults) throw invalid(faults);
-        const receipts = await takeMany(engine, settings, body.items, around);
+        const receipts = await takeMany(engine, body.items, around);
         if (receipts.accepted.length === 0) {
           const { rejected } = receipts;
           throw new Problem('ALL_REJECTED', 'No item could be taken.', { more: { rejected } });
         }
         return reply.code(202).send(receipts);
       }
-      const receipt = await takeOne(engine, settings, body, around);
+      const receipt = await takeOne(engine, body, around);
       return reply.code(receipt.status_of_request === 'duplicate' ? 200 : 202).send(receipt);
     },
   );
@@ -67,12 +67,12 @@ function isEnvelope(body: unknown): body is { items: unknown[] } {
   return typeof body === 'object' && body !== null && Object.hasOwn(body, 'items');
 }
 
-function aroundOf({ headers }: FastifyRequest): Around {
-  const { 'idempotency-key': key, traceparent } = headers;
+function aroundOf({ headers, traceparent }: FastifyRequest): Around {
+  const { 'idempotency-key': key } = headers;
   const faults = key === undefined ? undefined : checkKey({ 'idempotency-key': key }, 'header');
   if (faults) throw invalid(faults);
   return {
     ...(key === undefined ? {} : { key: String(key) }),
-    ...(traceparent === undefined ? {} : { traceparent: String(traceparent) }),
+    ...(traceparent === undefined ? {} : { traceparent }),
   };
 }

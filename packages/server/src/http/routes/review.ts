@@ -172,8 +172,8 @@ export const reviewRoutes: Routes = (app, { engine }) => {
         ...answers({ 200: ref('ItemDetail') }, 'ITEM_UNKNOWN', 'ITEM_CLOSED'),
       },
     },
-    async ({ params }) => {
-      await inbox.edit(params.id, undefined);
+    async ({ params, by }) => {
+      await inbox.edit(params.id, undefined, { by });
       return detailOf(engine, params.id);
     },
   );
