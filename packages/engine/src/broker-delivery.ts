@@ -3,7 +3,7 @@ import type { Host } from './host.ts';
 import type { Broker, Publication, Published } from './ports/broker.ts';
 import type { Delivery, Outcome, Run } from './ports/delivery.ts';
 import { publish } from './publish.ts';
-import type { Task } from './task.ts';
+import type { Task, TaskContext } from './task.ts';
 
 /** A confirm may take so much of the time of its delivery: an answer, even that there is none, is better than its end. */
 const CONFIRM_SHARE = 0.8;
@@ -108,12 +108,9 @@ function publicationOf(task: Task): Publication | undefined {
     'x-redrive-generation': task.generation,
     'x-redrive-body': bodyMark(task.payload),
   };
-  const carried = context?.extra ? JSON.stringify(context.extra).length : 0;
-  const left = MAX_HEADER_BYTES - bytesOf(headers) - carried;
-  if (left < 0) return undefined;
   const error = failure?.message ?? failure?.code;
-  // Ours give way before theirs.
-  const most = Math.min(MAX_ERROR_BYTES, left - 'x-original-error'.length - HEADER_BYTES);
+  const most = roomForError(headers, context);
+  if (most === undefined) return undefined;
   if (error && most > 0) headers['x-original-error'] = cut(error, most);
   return {
     address: task.destination.address,
@@ -122,6 +119,19 @@ function publicationOf(task: Task): Publication | undefined {
     ...(context?.extra ? { extra: context.extra } : {}),
     headers,
   };
+}
+
+/** Bytes that are left for the error, since ours gives way before theirs; undefined: theirs alone are too many. */
+function roomForError(
+  headers: Readonly<Record<string, string | number>>,
+  context: TaskContext | undefined,
+): number | undefined {
+  // Ours alone never fill it.
+  if (!context?.headers && !context?.extra && !context?.traceparent) return MAX_ERROR_BYTES;
+  const carried = context.extra ? JSON.stringify(context.extra).length : 0;
+  const left = MAX_HEADER_BYTES - bytesOf(headers) - carried;
+  if (left < 0) return undefined;
+  return Math.min(MAX_ERROR_BYTES, left - 'x-original-error'.length - HEADER_BYTES);
 }
 
 function bytesOf(headers: Readonly<Record<string, string | number>>): number {
@@ -133,6 +143,8 @@ function bytesOf(headers: Readonly<Record<string, string | number>>): number {
 }
 
 function cut(text: string, maxBytes: number): string {
+  // No character has more than three bytes per unit.
+  if (text.length * 3 <= maxBytes) return text;
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;
   return bytes

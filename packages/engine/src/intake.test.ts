@@ -122,6 +122,50 @@ describe('single calls', () => {
   });
 });
 
+describe('what several callers have', () => {
+  it('at the same moment is one commit, and each hears of its own', async () => {
+    const { intake, calls, store } = stage();
+    const known = newTask();
+    await put(store, known);
+    calls.length = 0;
+    const results = await Promise.all([
+      intake.storeAll([submitted(), submitted(known)]),
+      intake.storeAll([submitted()]),
+      intake.storeAll([submitted(known)]),
+    ]);
+    expect(results).toEqual([['accepted', 'duplicate'], ['accepted'], ['duplicate']]);
+    expect(calls).toEqual(['insert 4', 'change 2']);
+  });
+
+  it('is refused to the one whose task no store takes, and stored for the others', async () => {
+    const { intake, store } = stage();
+    const bad = submitted();
+    const { insert } = store;
+    store.insert = (tasks, tx) =>
+      tasks.includes(bad.task) ? Promise.reject(refusal) : insert.call(store, tasks, tx);
+    const refusal = new EngineError('INVALID_TASK', 'no');
+    const results = await Promise.all([
+      intake.storeAll([submitted(), bad]),
+      intake.storeAll([submitted()]),
+    ]);
+    expect(results).toEqual([['accepted', { error: refusal }], ['accepted']]);
+  });
+
+  it('goes by itself where that is a batch of its own', async () => {
+    const { intake, calls } = stage();
+    const many = Array.from({ length: 250 }, () => submitted());
+    await Promise.all([intake.storeAll(many), intake.storeAll([submitted()])]);
+    expect(calls).toEqual(['insert 250', 'insert 1']);
+  });
+
+  it('is never more at once than one batch may have', async () => {
+    const { intake, calls } = stage();
+    const groups = Array.from({ length: 6 }, () => Array.from({ length: 200 }, () => submitted()));
+    await Promise.all(groups.map((group) => intake.storeAll(group)));
+    expect(calls).toEqual(['insert 1000', 'insert 200']);
+  });
+});
+
 function away(): EngineError {
   return new EngineError('STORE_UNAVAILABLE', 'away');
 }
