@@ -6,6 +6,7 @@ import { commandsOf, directory } from '../packages/server/src/cli/directory.ts';
 const intro = `# Reference: the command line
 
 \`redrive <command> [options]\`. Made from the commands themselves by \`npm run generate\`: \`redrive help <command>\` says the same.
+In a checkout it is \`npx redrive\`.
 
 - \`redrive serve\`, \`config\`, \`token\`, \`migrate\`, \`move\` and \`doctor\` read the configuration of the folder they are called in.
 - The others ask a server that runs, over its API. \`simulate\`, \`demo\` and \`audit verify <file>\` need nothing.

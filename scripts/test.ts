@@ -25,6 +25,6 @@ const run = spawnSync(process.execPath, [vitest, 'run', ...reporters, ...args], 
 // A run that was killed has no status: that is a failure too.
 process.exitCode = run.status ?? 1;
 
-function options(args: string[]): { long: boolean; args: string[] } {
-  return { long: args.includes('--long'), args: args.filter((arg) => arg !== '--long') };
+function options(given: string[]): { long: boolean; args: string[] } {
+  return { long: given.includes('--long'), args: given.filter((arg) => arg !== '--long') };
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -13,7 +14,7 @@ const home = mkdtempSync(join(tmpdir(), 'redrive-quick-start-'));
 
 afterAll(async () => {
   for (const child of children.filter(({ exitCode }) => exitCode === null)) {
-    const gone = new Promise((resolve) => child.once('exit', resolve));
+    const gone = once(child, 'exit');
     child.kill('SIGKILL');
     await gone;
   }

@@ -1,7 +1,7 @@
 import { Coalescer } from './coalescer.ts';
 import { EngineError, isStoreError } from './errors.ts';
 import type { Host } from './host.ts';
-import { accept, type Accepted, type Arrival, type Change } from './moves.ts';
+import { accept, type Accepted, type Arrival, type Change, isOther } from './moves.ts';
 import type { Observer } from './observer.ts';
 import type { Schedule } from './ports/schedule.ts';
 
@@ -163,18 +163,49 @@ export class Intake {
       }
     }
     if (known.length > 0) {
-      const keys = known.map((index) => arrivals[index]!.task);
-      const changes: Change<Accepted>[] = [];
-      // Called again, it replaces what was not committed.
-      const move = (task: Parameters<typeof accept>[1], nowMs: number, i: number) =>
-        (changes[i] = accept(arrivals[known[i]!]!, task, nowMs, this.#seed()));
-      const answers = await this.#schedule.change(keys, move, tx);
-      for (const [i, index] of known.entries()) {
-        results[index] = answers[i]!;
-        this.#came(arrivals[index]!.task, changes[i]!);
-      }
+      const others = await this.#change(results, arrivals, known, tx);
+      if (others.length > 0) await this.#storeOthers(results, arrivals, others, tx);
     }
     return results as Accepted[];
+  }
+
+  /** Those that are other messages than the tasks of their ids. */
+  async #change(
+    results: Answer[],
+    arrivals: readonly Arrival[],
+    known: readonly number[],
+    tx: unknown,
+  ): Promise<number[]> {
+    const keys = known.map((index) => arrivals[index]!.task);
+    const changes: Change<Accepted>[] = [];
+    // Called again, it replaces what was not committed.
+    const move = (task: Parameters<typeof accept>[1], nowMs: number, i: number) => {
+      const arrival = arrivals[known[i]!]!;
+      if (task && isOther(arrival, task)) return { result: 'other' as const };
+      return (changes[i] = accept(arrival, task, nowMs, this.#seed()));
+    };
+    const answers = await this.#schedule.change<Accepted | 'other'>(keys, move, tx);
+    return known.filter((index, i) => {
+      const answer = answers[i]!;
+      if (answer === 'other') return true;
+      results[index] = answer;
+      this.#came(arrivals[index]!.task, changes[i]!);
+      return false;
+    });
+  }
+
+  async #storeOthers(
+    results: Answer[],
+    arrivals: readonly Arrival[],
+    others: readonly number[],
+    tx: unknown,
+  ): Promise<void> {
+    const renamed = others.map((index): Arrival => {
+      const { otherId, ...arrival } = arrivals[index]!;
+      return { ...arrival, task: { ...arrival.task, messageId: otherId! } };
+    });
+    const answers = await this.#storeInto([], renamed, tx);
+    for (const [i, index] of others.entries()) results[index] = answers[i]!;
   }
 }
 

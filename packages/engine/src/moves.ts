@@ -41,6 +41,8 @@ export interface Arrival {
   policy: DefinedPolicy;
   /** The count and this generation came back from us: an old count is an old failure. `present`: whatever generation it is. */
   generation?: number | 'present';
+  /** The id that it has where a task of its own id has another payload: it is another message then. */
+  otherId?: string;
   /** It must not be retried, whatever the policy says. */
   verdict?: Reason;
   /** Builds the outbox message of an item, where one is wanted. */
@@ -49,6 +51,11 @@ export interface Arrival {
 
 /** `accepted`: stored or re-armed. `duplicate`: known, nothing to do. `failed`: straight to the inbox. */
 export type Accepted = 'accepted' | 'duplicate' | 'failed';
+
+/** Whether an arrival is another message than the task that has its id. */
+export function isOther({ otherId, task: came }: Arrival, task: Task): boolean {
+  return otherId !== undefined && Buffer.compare(came.payload, task.payload) !== 0;
+}
 
 /** What becomes of an arrival, given the task that is already there. */
 export function accept(

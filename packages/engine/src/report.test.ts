@@ -97,6 +97,26 @@ describe('a failure that is reported', () => {
     expect(await engine.inbox()).toMatchObject([{ reason: 'EXHAUSTED' }]);
   });
 
+  it('of an id that somebody has used twice is another message where its payload is another', async () => {
+    const { broker, engine } = stage();
+    const otherId = '00000000-0000-5000-8000-00000000000f';
+    const another: FailureReport = { ...failed, payload: Buffer.from('[]'), otherId };
+    expect(await engine.report([{ ...failed, otherId }, another])).toMatchObject([
+      { status: 'accepted' },
+      { status: 'accepted' },
+    ]);
+    // Told again, each is known; the second by its other id.
+    expect(await engine.report([another, { ...failed, otherId }])).toMatchObject([
+      { status: 'duplicate' },
+      { status: 'duplicate' },
+    ]);
+    await engine.advance('10s');
+    const sent = broker.published.map(
+      ({ payload, headers }) => `${Buffer.from(payload).toString()} ${headers['x-message-id']}`,
+    );
+    expect(new Set(sent)).toEqual(new Set([`[] ${otherId}`, `{} ${id}`]));
+  });
+
   it('has its review message in the same commit', async () => {
     const { broker, engine } = stage({
       review: (task, { reason }) => ({

@@ -33,6 +33,8 @@ export interface FailureReport {
    * generation that is by now.
    */
   generation?: number | 'present';
+  /** The id that it has where a task of that id has another payload: ids of others may be used twice. */
+  otherId?: string;
   /** It must not be retried, whatever its policy says. */
   verdict?: Reason;
 }
@@ -73,13 +75,14 @@ export class Reporter {
     const lane = laneOf(destination);
     const own = report.policy === undefined ? policyOf(lane) : policies.resolve(report.policy);
     const maxAttempts = countOf(report.maxAttempts ?? own.maxAttempts, 'maxAttempts');
-    const { generation, verdict } = report;
+    const { generation, verdict, otherId } = report;
     return {
       type: 'failure',
       policy: policies.limited(own, maxAttempts),
       task: this.#taskOf(report, destination, lane, maxAttempts),
       ...(generation === undefined ? {} : { generation }),
       ...(verdict ? { verdict } : {}),
+      ...(otherId === undefined ? {} : { otherId: checkedId(otherId) }),
       ...(review ? { review } : {}),
     };
   }

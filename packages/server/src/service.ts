@@ -8,7 +8,7 @@ import { systemClock } from 'redrive/internal';
 import { databaseFile } from './settings/data-dir.ts';
 import type { Settings } from './settings/settings.ts';
 import { ServiceError } from './service-error.ts';
-import { leftBehind, moveBegun, moveBegunIn, movedFiles } from './upkeep/left-behind.ts';
+import { heldBy, moveBegun, moveBegunIn, movedFiles } from './upkeep/left-behind.ts';
 import type { Wired, WiringOptions } from './wiring.ts';
 
 export interface Service {
@@ -170,19 +170,17 @@ async function makeFolder({ databaseUrl, dataDir }: Settings): Promise<void> {
 }
 
 async function warnOfLeftBehind(settings: Settings, log: Wired['observers']['log']): Promise<void> {
-  if (settings.databaseUrl === undefined || !existsSync(databaseFile(settings))) return;
+  const file = databaseFile(settings);
+  if (settings.databaseUrl === undefined || !existsSync(file)) return;
   try {
-    const left = await leftBehind(settings);
-    if (left === undefined) return;
+    const { tasks, items } = await heldBy(file);
+    if (tasks + items === 0) return;
     log.warn(
-      { ...left, file: databaseFile(settings) },
+      { pending: tasks, open: items, file },
       'the data folder still holds what nobody delivers while DATABASE_URL is set: stop, and take it along with `redrive move`',
     );
   } catch (error) {
-    log.warn(
-      { err: error, file: databaseFile(settings) },
-      'the data folder has a store that could not be looked at',
-    );
+    log.warn({ err: error, file }, 'the data folder has a store that could not be looked at');
   }
 }
 

@@ -30,7 +30,7 @@ export interface WiringOptions {
 }
 
 /** A container is killed ten seconds after it was asked to stop: what runs has to be over before. */
-const GRACE_MS = 8000;
+const GRACE_MS = 5000;
 
 export async function wire(settings: Settings, options: WiringOptions = {}): Promise<Wired> {
   const instance = settings.instance ?? madeUpName();

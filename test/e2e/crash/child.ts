@@ -119,6 +119,7 @@ function see(event: EngineEvent): void {
     case 'taken':
     case 'cancelled':
     case 'rearmed':
+    case 'jobEnded':
     case 'inboxFilling':
     case 'inboxFull':
       break;

@@ -134,6 +134,16 @@ describe('when it does not go well', () => {
     await expect(client.get('/')).rejects.toThrow('REDRIVE_TOKENS of the server has the hashes');
   });
 
+  it('says the only fault once', async () => {
+    const message = 'There is no lane nope.';
+    const errors = [{ in: 'path', path: '/lane', code: 'X', message }];
+    const client = await clientOn((_, response) =>
+      json(response, 400, { code: 'INVALID_REQUEST', detail: message, errors }),
+    );
+    const refused = await client.get('/').catch((error: unknown) => error);
+    expect((refused as Error).message).toBe(message);
+  });
+
   it('lists every fault of a request, and obeys nothing that is in it', async () => {
     const errors = [
       { in: 'body', path: '/items/0', code: 'X', message: 'is \u001b[31mwrong' },

@@ -304,7 +304,11 @@ const MAX_FAULTS = 20;
 function faultsOf(problem: Problem): string[] {
   const { errors } = problem;
   if (!Array.isArray(errors)) return [];
-  return (errors as Partial<Record<string, unknown>>[]).slice(0, MAX_FAULTS).map((fault) => {
+  const faults = errors as Partial<Record<string, unknown>>[];
+  // The only one may have been said already, as what it all comes to.
+  const [only] = faults;
+  if (faults.length === 1 && only?.['message'] === problem.detail) return [];
+  return faults.slice(0, MAX_FAULTS).map((fault) => {
     const { path, message } = Object(fault) as typeof fault;
     const said = typeof message === 'string' ? message : JSON.stringify(fault);
     return shown(typeof path === 'string' && path !== '' ? `${path}: ${said}` : said);

@@ -44,8 +44,14 @@ describe('the progress of a move', () => {
   });
 
   it('is a line per step elsewhere, and nothing beside JSON', () => {
-    expect(show(false, false, [half, half, { ...half, step: 'items' }]).split('\n')).toHaveLength(
-      3,
+    const of = { ...none, tasks: 2000, events: 42 };
+    const later = [
+      { ...half, of, step: 'events' },
+      { step: 'documents' },
+      { step: 'done' },
+    ] as const;
+    expect(show(false, false, [half, half, ...later])).toBe(
+      'tasks: 1,000 of 2,000\nevents: 0 of 42\n',
     );
     expect(show(false, true, [half])).toBe('');
   });
@@ -59,8 +65,8 @@ describe('the progress of a move', () => {
       renamedTo: 'redrive.db.moved-2026-01-31',
     });
     expect(text).toContain('Moved 1,200 tasks');
-    expect(text).toContain('2 tasks and 0 items were known there already');
-    expect(text).toContain('1 bulk jobs were not over');
+    expect(text).toContain('Known there already, and left as they are there: 2 tasks, 0 items.');
+    expect(text).toContain('Left behind: 1 bulk job ');
     expect(text).toContain('redrive.db.moved-2026-01-31');
   });
 });
@@ -72,6 +78,7 @@ describe('a store that cannot be had', () => {
     [Object.assign(new Error('shutting down'), { code: '57P01' }), 69],
     [new Error('Connection terminated unexpectedly'), 69],
     [Object.assign(new Error('password authentication failed'), { code: '28P01' }), 77],
+    [Object.assign(new Error('database "x" does not exist'), { code: '3D000' }), 69],
   ])('%s ends with %i', (error, exit) => {
     expect(storeError(error)).toMatchObject({ name: 'CommandError', exit });
   });

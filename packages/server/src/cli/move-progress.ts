@@ -1,6 +1,7 @@
 /** What `redrive move` shows. */
 import type { MoveProgress, MoveResult } from '../upkeep/move.ts';
 import type { Io } from './command.ts';
+import { plural } from './output.ts';
 import { bar, count } from './terminal.ts';
 
 const WIDTH = 30;
@@ -18,7 +19,10 @@ export function progressOf(io: Io, json: boolean) {
         io.out(`\r\u001B[K${text}`);
         last = text;
       } else if (step !== last) {
-        io.err(`${step}: ${count(done)} of ${count(of.tasks)} tasks so far\n`);
+        if (step in of) {
+          const kind = step as keyof typeof of;
+          io.err(`${step}: ${count(moved[kind] + known[kind])} of ${count(of[kind])}\n`);
+        }
         last = step;
       }
     },
@@ -35,17 +39,17 @@ export function summaryOf({
   renamedTo,
 }: Extract<MoveResult, { type: 'moved' }>): string {
   const lines = [
-    `Moved ${count(moved.tasks)} tasks with ${count(moved.attempts)} failed executions, ${count(moved.items)} items of the inbox, ` +
-      `${count(moved.messages)} messages that wait to be published and ${count(moved.events)} events of the audit trail.`,
+    `Moved ${count(moved.tasks)} tasks with ${plural(moved.attempts, 'failed execution')}, ${plural(moved.items, 'item')} of the inbox, ` +
+      `${plural(moved.messages, 'message')} for the review queue and ${plural(moved.events, 'event')} of the audit trail.`,
   ];
   if (known.tasks + known.items > 0) {
     lines.push(
-      `${count(known.tasks)} tasks and ${count(known.items)} items were known there already, and stay as they are there.`,
+      `Known there already, and left as they are there: ${plural(known.tasks, 'task')}, ${plural(known.items, 'item')}.`,
     );
   }
   if (openJobs > 0) {
     lines.push(
-      `${count(openJobs)} bulk jobs were not over and were left behind: their items are in the inbox. Start them again.`,
+      `Left behind: ${plural(openJobs, 'bulk job')} that had not come to an end. What was left to do is in the inbox: start again from there.`,
     );
   }
   lines.push(

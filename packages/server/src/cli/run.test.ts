@@ -73,6 +73,11 @@ describe('redrive', () => {
         message: 'DATABASE_URL is not set: it says where to move to.',
       },
     });
+    const faulty = await redrive('list --limit 0 --json');
+    expect(faulty.code).toBe(2);
+    expect(JSON.parse(faulty.err)).toEqual({
+      error: { code: 'USAGE', message: "--limit: '0' is not a whole number from 1 to 100000." },
+    });
   });
 });
 

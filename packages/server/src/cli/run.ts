@@ -30,8 +30,11 @@ async function execute(command: Command, args: readonly string[], io: Io): Promi
     case 'help':
       io.out(commandHelp(command, io.columns));
       return exits.ok;
-    case 'faults':
-      return refuse(io, reading.faults.join('\n'), `redrive help ${command.name}`);
+    case 'faults': {
+      const message = reading.faults.join('\n');
+      if (!args.includes('--json')) return refuse(io, message, `redrive help ${command.name}`);
+      return fail(new CommandError(message, { exit: exits.usage, code: 'USAGE' }), io, true);
+    }
     case 'run':
       try {
         return await command.run(reading.args, io);

@@ -4,6 +4,8 @@ import { CommandError, exits } from './command.ts';
 /** Codes of sockets and of PostgreSQL that mean: not there, or not now. */
 const away = /^(E[A-Z]+|08\w{3}|57P0\d|53300|STORE_\w+|MIGRATION_LOCKED)$/;
 
+const NO_SUCH_DATABASE = '3D000';
+
 /** The error as a command tells it. `hint` is what to do where the store is away. */
 export function storeError(error: unknown, hint = 'Is it running, and DATABASE_URL right?'): Error {
   if (error instanceof CommandError) return error;
@@ -12,6 +14,13 @@ export function storeError(error: unknown, hint = 'Is it running, and DATABASE_U
     return new CommandError(`The database does not allow it: ${message}.`, {
       exit: exits.notAllowed,
       code: 'NOT_ALLOWED',
+      cause: error,
+    });
+  }
+  if (code === NO_SUCH_DATABASE) {
+    return new CommandError(`The ${message}. Make it, or name another one in DATABASE_URL.`, {
+      exit: exits.unavailable,
+      code: 'UNAVAILABLE',
       cause: error,
     });
   }

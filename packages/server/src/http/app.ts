@@ -3,6 +3,7 @@ import rateLimit from '@fastify/rate-limit';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import { traceRequests } from '../observe/traced-requests.ts';
 import type { ServiceContext } from '../service-context.ts';
+import { BodyBudget } from './body-budget.ts';
 import { readBody } from './body.ts';
 import { Deadlines } from './deadlines.ts';
 import { createGuard } from './guard.ts';
@@ -83,6 +84,7 @@ function addHooks(
 ): void {
   const guard = createGuard(settings);
   const deadlines = new Deadlines(settings.requestTimeoutMs);
+  const budget = new BodyBudget(settings.maxRequestBytes);
   app.addHook('preClose', (done) => {
     state.isStopping = true;
     done();
@@ -95,10 +97,10 @@ function addHooks(
     );
   });
   app.addHook('onRequest', app.rateLimit());
-  app.addHook('onRequest', (request, _, done) => {
+  app.addHook('onRequest', (request, reply, done) => {
     request.by = guard(request);
     // Here, before anybody reads a body that nobody wants.
-    done(request.is404 ? notFound(request, routes) : undefined);
+    done(request.is404 ? notFound(request, routes) : budget.begin(request, reply));
   });
   app.addHook('onResponse', (request, reply, done) => {
     deadlines.end(reply);

@@ -31,6 +31,19 @@ describe('requests that did not come in', () => {
     expect(JSON.parse(body)).toMatchObject({ status, code: problem });
   });
 
+  it('hold no connection, also where the other side neither reads nor ends', async () => {
+    const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    const [socket] = (await once(server, 'connection')) as [Socket];
+    answerBroken(Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
+    await once(socket, 'close');
+    expect(client.destroyed).toBe(false);
+    client.destroy();
+    server.close();
+  });
+
   it('are not answered where nobody listens any more', async () => {
     expect(await answerTo('ECONNRESET')).toBe('');
   });

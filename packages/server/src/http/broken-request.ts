@@ -19,6 +19,8 @@ export function answerBroken(error: Error & { code?: string }, socket: Socket): 
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${problem.status} ${problem.code}\r\n${lines.join('')}\r\n${body}`);
+  // Ended only, it would be one of the few that may be open until the other side ends it too, which may never be.
+  socket.destroySoon();
 }
 
 function problemOfCode(code: string | undefined): Problem {

@@ -5,7 +5,6 @@ describe('destinations', () => {
   it.each([
     ['queue:orders', { kind: 'queue', address: 'orders' }],
     ['queue:a:b c', { kind: 'queue', address: 'a:b c' }],
-    ['handler:charge', { kind: 'handler', address: 'charge' }],
     ['https://API.example.com', { kind: 'http', address: 'https://api.example.com/' }],
     ['HTTP://localhost:1/x?y=1', { kind: 'http', address: 'http://localhost:1/x?y=1' }],
     [
@@ -22,6 +21,8 @@ describe('destinations', () => {
 
   it.each([
     ['orders', 'queue:NAME'],
+    ['handler:charge', "to a 'handler'"],
+    ['que:orders', "to a 'que'"],
     ['queue:', 'queue:NAME'],
     ['ftp://a/b', 'queue:NAME'],
     ['https://', 'not a URL'],

@@ -11,7 +11,10 @@ export function readDestination(
 ): ReadDestination {
   const meant = typeof given === 'string' ? fromText(given) : given;
   if (!meant) return refused('A URL, queue:NAME, or { kind, address } is needed.');
-  if (meant.kind !== 'http') return { destination: { kind: meant.kind, address: meant.address } };
+  if (meant.kind === 'queue') return { destination: { kind: 'queue', address: meant.address } };
+  if (meant.kind !== 'http') {
+    return refused(`Nothing is delivered to a '${meant.kind}': give a URL, or queue:NAME.`);
+  }
   if (!URL.canParse(meant.address)) return refused('It is not a URL.');
   const url = new URL(meant.address);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {

@@ -11,6 +11,8 @@ describe('JSON without loss', () => {
     '{"id":9007199254740992}',
     '{"card":"4111111111111111","n":1.5}',
     '[12345678901234567890,"12345678901234567890"]',
+    `{"id":${'9'.repeat(400)}}`,
+    '[1e400,-1E+400,{"a":1.5e999}]',
   ])('keeps every digit of %s', (text) => {
     expect(again(text)).toBe(text);
   });

@@ -5,16 +5,16 @@ const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => object };
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown;
 
-/** An integer of so many digits may be more than a double holds. Up to 15 always fit. */
-const LONG_INTEGER = /\d{16}/;
+/** An integer of so many digits may be more than a double holds, up to 15 always fit; and so may such a power. */
+const LONG_NUMBER = /\d{16}|(?:^|[\s:,[])-?[\d.]+[Ee]\+?\d{3}/;
 
 /** Deeper than this nothing is shown as JSON: who writes it calls itself that often. */
 const MAX_DEPTH = 500;
 
-/** What a text says. Integers beyond what a double holds are kept digit by digit. Throws a SyntaxError. */
+/** What a text says. Integers and powers beyond what a double holds are kept digit by digit. Throws a SyntaxError. */
 export function parseExactly(text: string): unknown {
   // The usual case costs one look at the text.
-  return LONG_INTEGER.test(text) ? parseWith(text, keepDigits) : (JSON.parse(text) as unknown);
+  return LONG_NUMBER.test(text) ? parseWith(text, keepDigits) : (JSON.parse(text) as unknown);
 }
 
 /** What bytes say, if that is UTF-8 and JSON that can be written again; undefined: it is not. */
@@ -30,8 +30,10 @@ export function readPayload(bytes: Uint8Array): { value: unknown } | undefined {
 }
 
 const keepDigits: Reviver = (_, value, { source }) => {
-  if (typeof value !== 'number' || source === undefined || !/^-?\d{16,}$/.test(source))
-    return value;
+  if (typeof value !== 'number' || source === undefined) return value;
+  // As null it would be another message.
+  if (!Number.isFinite(value)) return rawJSON(source);
+  if (!/^-?\d{16,}$/.test(source)) return value;
   return BigInt(source) === BigInt(value) ? value : rawJSON(source);
 };
 

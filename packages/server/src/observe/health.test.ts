@@ -117,6 +117,15 @@ describe('an instance is not ready', () => {
     expect(await wrong()).toEqual({ ready: false, told: [{ name: 'broker', ok: false, detail }] });
   });
 
+  it('is ready where its broker misses something, and says what', async () => {
+    const why = 'The exchange amqp://me:secret@host/dlx is not there and could not be made.';
+    const { wrong } = healthOf({ broker: { state: { state: 'connected', why } } });
+    const detail = expect.stringMatching(
+      /^The exchange (?!.*secret).*could not be made\.$/,
+    ) as string;
+    expect(await wrong()).toEqual({ ready: true, told: [{ name: 'broker', ok: true, detail }] });
+  });
+
   it('when a source has stopped by itself', async () => {
     const sources: EngineStats['sources'] = [
       { source: 'a', state: 'stopped', why: 'A message is too large.' },
@@ -170,4 +179,18 @@ describe('the store', () => {
     await health.ready();
     expect(store.pings).toBe(2);
   });
+});
+
+it('is not ready while the store answers and takes nothing, and says so until a write works', async () => {
+  const health = new HealthChecks({ clock: virtualClock() });
+  health.watch({ get: async () => undefined, stats: () => calm });
+  health.started();
+  const store = async () => (await health.ready()).checks.find(({ name }) => name === 'store');
+  health.stored('claim', new EngineError('STORE_READ_ONLY', 'The database is read-only.'));
+  expect(await store()).toMatchObject({ ok: false, detail: 'The database is read-only.' });
+  health.stored('get', undefined);
+  health.stored('settle', new EngineError('STORE_FULL', 'No room.'));
+  expect(await store()).toMatchObject({ ok: false, detail: 'No room.' });
+  health.stored('settle', undefined);
+  expect(await store()).toMatchObject({ ok: true });
 });

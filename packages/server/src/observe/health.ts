@@ -1,4 +1,4 @@
-import type { Engine, EngineEvent } from '@redrive/engine';
+import { type Engine, type EngineEvent, isEngineError } from '@redrive/engine';
 import type { Clock } from 'redrive';
 import type { Check, Health, Readiness } from '../service-context.ts';
 import { withoutCredentials } from './redact.ts';
@@ -18,6 +18,8 @@ const PING_MS = 2000;
 const PING_FOR_MS = 1000;
 /** The inbox is measured once a minute: what was said is true for a while. */
 const INBOX_FOR_MS = 180_000;
+const writes = new Set(['insert', 'change', 'claim', 'settle', 'renew', 'append', 'writeState']);
+const unwritable = new Set(['STORE_READ_ONLY', 'STORE_FULL']);
 /** Never a task: only whether the store answers. */
 const NOBODY = '00000000-0000-0000-0000-000000000000';
 const NOWHERE = { kind: 'queue', address: 'redrive.health' };
@@ -32,6 +34,8 @@ export class HealthChecks implements Health {
   #engine: WatchedEngine | undefined;
   #broker: BrokerWithState | undefined;
   #inbox: { atMs: number; isFull: boolean; open: number; maxItems: number } | undefined;
+  /** Why the last write was not taken. */
+  #unwritable: string | undefined;
   #ping: Promise<string | undefined> | undefined;
   #pinged: { atMs: number; why: string | undefined } | undefined;
 
@@ -59,6 +63,13 @@ export class HealthChecks implements Health {
     this.#inbox = { atMs: this.#clock.monotonic(), isFull, open, maxItems };
   }
 
+  /** A store may answer, and take nothing: after a failover to a standby, or on a full disk. */
+  stored(operation: string, error: unknown): void {
+    if (!writes.has(operation)) return;
+    const isFault = isEngineError(error) && unwritable.has(error.code);
+    this.#unwritable = isFault ? error.message : undefined;
+  }
+
   async ready(): Promise<Readiness> {
     const checks = [
       this.#startedCheck(),
@@ -82,11 +93,11 @@ export class HealthChecks implements Health {
   async #storeCheck(): Promise<Check> {
     const known = this.#pinged;
     if (known && this.#clock.monotonic() - known.atMs < PING_FOR_MS) {
-      return check('store', known.why);
+      return check('store', known.why ?? this.#unwritable);
     }
     this.#ping ??= this.#pingStore().finally(() => (this.#ping = undefined));
     const why = await this.#ping;
-    return check('store', why);
+    return check('store', why ?? this.#unwritable);
   }
 
   /** Why the store is not well. */
@@ -137,7 +148,8 @@ export class HealthChecks implements Health {
 }
 
 function brokerCheck({ state: { state, why } }: BrokerWithState): Check {
-  if (state === 'connected') return check('broker');
+  // Connected, it says what of its queues and exchanges is not as it should be: no other instance would fare better.
+  if (state === 'connected') return warning('broker', why !== undefined && withoutCredentials(why));
   const because = why === undefined ? '' : `: ${why}`;
   return check('broker', `The connection is ${state}${because}`);
 }

@@ -19,7 +19,7 @@ import { ServiceMetrics } from './metrics.ts';
 import { observedBroker } from './observed-broker.ts';
 import { observedDelivery } from './observed-delivery.ts';
 import { observedSource } from './observed-source.ts';
-import { timedStore } from './timed-store.ts';
+import { type StoreTimes, timedStore } from './timed-store.ts';
 import { Tracing } from './tracing.ts';
 import { inboxWebhook } from './webhook.ts';
 
@@ -33,27 +33,8 @@ interface ObserverOptions {
 }
 
 /**
- * Everything that looks on: made first, then handed to the engine as hooks and wrappers, then told of the engine.
- *
- * ```ts
- * const observers = createObservers({ settings, instance });
- * const broker = rabbitmq({ ... });
- * const engine = createEngine({
- *   ...observers.hooks,
- *   instance,
- *   store: observers.store(store),
- *   brokers: [observers.broker(broker)],
- *   deliveries: [observers.delivery(http)],
- * });
- * engine.consume(observers.source({ broker, source, read }));
- * observers.watch({ engine, broker });
- * await engine.start();
- * observers.started();
- * // and at the end
- * observers.stopping();
- * await engine.stop();
- * observers.stop();
- * ```
+ * Everything that looks on: made first, then handed to the engine as hooks and wrappers, then told of the engine (wiring.ts), then
+ * of its start and end (service.ts).
  */
 export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'metrics' | 'health'> {
   /** Options of the engine. Where the inbox has options of its own, its `onEntry` goes with them. */
@@ -104,7 +85,13 @@ export function createObservers(options: ObserverOptions): Observers {
       },
       inbox: webhook ? { onEntry: webhook.onEntry, debounce: webhook.debounceMs } : {},
     },
-    store: (store) => timedStore(store, metrics, clock),
+    store: (store) => {
+      const stored: StoreTimes['stored'] = (operation, seconds, failed, error) => {
+        metrics.stored(operation, seconds, failed);
+        health.stored(operation, error);
+      };
+      return timedStore(store, { stored }, clock);
+    },
     broker: (broker) => observedBroker(broker, parts),
     delivery: (delivery) => observedDelivery(delivery, parts),
     source: (source) => observedSource(source, parts),

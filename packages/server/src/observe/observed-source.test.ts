@@ -1,4 +1,4 @@
-import type { Reading, Received } from '@redrive/engine';
+import type { Consumer, Reading, Received } from '@redrive/engine';
 import { createTestBroker } from '@redrive/engine/testing';
 import { describe, expect, it } from 'vitest';
 import { observedSource } from './observed-source.ts';
@@ -100,6 +100,20 @@ describe('what a source takes in', () => {
     await received(1);
     await consumer.ack(messages);
     expect(told).toEqual([['tookIn', 'q', 'taken', 1]]);
+  });
+
+  it('comes from a consumer whose state can still be seen, as it is at that moment', async () => {
+    const now: Pick<Consumer, 'state'> = {};
+    const nothing = async () => undefined;
+    const consumer = { ack: nothing, requeue: nothing, stop: nothing };
+    const broker = createTestBroker();
+    broker.consume = async () => Object.defineProperty(consumer, 'state', { get: () => now.state });
+    const metrics = { tookIn: () => {}, entered: () => {}, redelivered: () => {} };
+    const observed = observedSource({ broker, source: 'q', read: () => failure }, { metrics });
+    const limits = { maxMessages: 1, maxBytes: 1 };
+    const seen = await observed.broker.consume('q', limits, () => {});
+    Object.assign(now, { state: { state: 'waiting', why: 'access refused' } });
+    expect(seen.state).toEqual({ state: 'waiting', why: 'access refused' });
   });
 
   it('is taken by the same limits', async () => {

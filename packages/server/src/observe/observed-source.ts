@@ -9,13 +9,6 @@ interface Parts {
   metrics: Pick<ServiceMetrics, 'tookIn' | 'entered' | 'redelivered'>;
 }
 
-/** What is known of a message between its reading and its acknowledgement. */
-interface Batch {
-  span?: Span;
-  /** Why those went to the inbox that could not be read. */
-  readonly unreadable: Map<Received, string>;
-}
-
 const MAX_LINKS = 128;
 
 /**
@@ -24,47 +17,49 @@ const MAX_LINKS = 128;
  */
 export function observedSource(options: SourceOptions, { metrics }: Parts): SourceOptions {
   const { broker, source, read } = options;
-  const batches = new WeakMap<Received, Batch>();
-  let reading: Batch | undefined;
+  // Of the few messages of which something has to be known until they are acknowledged.
+  const reasons = new WeakMap<Received, string>();
+  const spans = new WeakMap<Received, Span>();
+  const ended = new WeakSet<Span>();
+  let isTraced = false;
+  let reading: { span: Span | undefined } | undefined;
 
-  function batchOfNow(): Batch {
+  function spanOfNow(): Span | undefined {
     if (!reading) {
-      reading = { unreadable: new Map() };
-      const span = beginSpan(broker, source);
-      if (span) reading.span = span;
+      reading = { span: beginSpan(broker, source) };
+      isTraced ||= reading.span !== undefined;
       // They are all read in one go.
       queueMicrotask(() => (reading = undefined));
     }
-    return reading;
+    return reading.span;
   }
 
   function observedRead(message: Received): Reading {
-    const batch = batchOfNow();
-    batches.set(message, batch);
-    let reason = 'UNREADABLE';
+    const span = spanOfNow();
+    if (span) spans.set(message, span);
     try {
       const result = read(message);
-      if (result.type === 'failure') return result;
-      reason = result.item.reason;
-      batch.unreadable.set(message, reason);
+      if (result.type === 'unreadable') reasons.set(message, result.item.reason);
       return result;
     } catch (error) {
-      batch.unreadable.set(message, reason);
+      reasons.set(message, 'UNREADABLE');
       throw error;
     }
   }
 
   function acknowledged(messages: readonly Received[]): void {
     let unreadable = 0;
+    let redelivered = 0;
     for (const message of messages) {
-      const reason = batches.get(message)?.unreadable.get(message);
+      if (message.redelivered) redelivered += 1;
+      const reason = reasons.get(message);
       if (reason === undefined) continue;
       unreadable += 1;
       metrics.entered(reason);
     }
     metrics.tookIn(source, 'unreadable', unreadable);
     metrics.tookIn(source, 'taken', messages.length - unreadable);
-    metrics.redelivered(messages.filter(({ redelivered }) => redelivered).length);
+    metrics.redelivered(redelivered);
     endSpans(messages);
   }
 
@@ -74,13 +69,13 @@ export function observedSource(options: SourceOptions, { metrics }: Parts): Sour
   }
 
   function endSpans(messages: readonly Received[], failure?: { code: string; message: string }) {
-    for (const batch of new Set(messages.map((message) => batches.get(message)))) {
-      if (!batch?.span) continue;
-      const of = messages.filter((message) => batches.get(message) === batch);
-      batch.span.setAttribute('messaging.batch.message_count', of.length);
-      batch.span.addLinks(linksOf(of));
-      endSpan(batch.span, failure);
-      delete batch.span;
+    if (!isTraced) return;
+    for (const [span, of] of Map.groupBy(messages, (message) => spans.get(message))) {
+      if (!span || ended.has(span)) continue;
+      ended.add(span);
+      span.setAttribute('messaging.batch.message_count', of.length);
+      span.addLinks(linksOf(of));
+      endSpan(span, failure);
     }
   }
 
@@ -94,7 +89,8 @@ function observedConsumer(
   acknowledged: (messages: readonly Received[]) => void,
   returned: (messages: readonly Received[]) => void,
 ): Consumer {
-  return {
+  // All else stays its own: by its state one learns that nobody reads the queue.
+  return replaced(consumer, {
     async ack(messages) {
       await consumer.ack(messages);
       acknowledged(messages);
@@ -103,8 +99,7 @@ function observedConsumer(
       returned(messages);
       await consumer.requeue(messages);
     },
-    stop: () => consumer.stop(),
-  };
+  });
 }
 
 function beginSpan(broker: Broker, source: string): Span | undefined {

@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { timedStore } from './timed-store.ts';
 
 function timed(store: Store, clock = virtualClock()) {
-  const calls: [string, number, boolean][] = [];
+  const calls: [string, number, boolean, unknown?][] = [];
   const times = {
-    stored: (...call: [string, number, boolean]) => {
+    stored: (...call: [string, number, boolean, unknown?]) => {
       calls.push(call);
     },
   };
@@ -28,8 +28,8 @@ describe('a timed store', () => {
     await read;
     await store.list({ limit: 1 });
     expect(calls).toEqual([
-      ['readState', 0.25, false],
-      ['list', 0, false],
+      ['readState', 0.25, false, undefined],
+      ['list', 0, false, undefined],
     ]);
   });
 
@@ -38,7 +38,7 @@ describe('a timed store', () => {
     broken.lanes = () => Promise.reject(new Error('away'));
     const { store, calls } = timed(broken);
     await expect(store.lanes({ limit: 1 })).rejects.toThrow('away');
-    expect(calls).toEqual([['lanes', 0, true]]);
+    expect(calls).toEqual([['lanes', 0, true, new Error('away')]]);
   });
 
   it('is the same store otherwise: getters, private fields, what is missing, what was replaced', async () => {

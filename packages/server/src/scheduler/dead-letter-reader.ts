@@ -12,11 +12,12 @@ import { brokerWord, type Death, deathsOf, originOf } from './deaths.ts';
 import {
   countOf,
   generationOf,
-  type Headers,
+  isMarked,
   isRepublished,
   MAX_COUNT,
   sentIdOf,
   textOf,
+  type Headers,
 } from './headers.ts';
 import { latin1Of, type RawCause, type RawOptions, rawReading } from './raw-item.ts';
 import { isUuid } from './retry-fields.ts';
@@ -63,7 +64,7 @@ export function deadLetterReader(
       return inbox({ reason: 'TOO_LARGE', code: 'TOO_LARGE', why });
     }
 
-    const messageId = idOf(received, origin.queue, newId);
+    const { messageId, otherId } = idOf(received, origin.queue, newId);
     const first = { ...origin, ...firstPublishOf(headers) };
     const { context, isTooLarge } = carriedOn(received, carry, first);
     const { failure, verdict } = judged(headers, origin, options);
@@ -79,6 +80,7 @@ export function deadLetterReader(
         failure,
         attempt: Math.min(count + 1, MAX_COUNT),
         ...(generation === undefined ? {} : { generation }),
+        ...(otherId === undefined ? {} : { otherId }),
         ...(reason ? { verdict: reason } : {}),
       },
     };
@@ -87,13 +89,22 @@ export function deadLetterReader(
 
 const noOrigin = 'Neither x-death, x-first-death-queue nor x-original-queue says where it died.';
 
-/** Ours, else its own, else a new one: two messages must never become one. */
-function idOf(received: Received, queue: string, newId: () => string): string {
-  const sent = sentIdOf(received.headers, received.payload);
-  if (sent !== undefined) return sent;
-  const id = publishedIdOf(received);
-  if (id === undefined) return newId();
-  return isUuid(id) ? id.toLowerCase() : uuidOf(queue, id, latin1Of(received.payload));
+/**
+ * Ours, else its own, else a new one. Two messages must never become one, and who published them may have used an id
+ * twice: by the other id the second one of another body is told apart.
+ */
+function idOf(
+  received: Received,
+  queue: string,
+  newId: () => string,
+): { messageId: string; otherId?: string } {
+  const { headers, payload } = received;
+  const sent = sentIdOf(headers, payload);
+  if (sent !== undefined && isMarked(headers)) return { messageId: sent };
+  const id = sent ?? publishedIdOf(received);
+  if (id === undefined) return { messageId: newId() };
+  const otherId = uuidOf(queue, id, latin1Of(payload));
+  return isUuid(id) ? { messageId: id.toLowerCase(), otherId } : { messageId: otherId };
 }
 
 /** With the bytes, since there is no queue that would tell two messages of one id apart. */

@@ -39,6 +39,11 @@ export function sentIdOf(headers: Headers, payload: Uint8Array): string | undefi
   return id.toLowerCase();
 }
 
+/** Redrive sent it, or a message whose headers it has. */
+export function isMarked(headers: Headers): boolean {
+  return textOf(headers[BODY_MARK]) !== undefined;
+}
+
 /**
  * The generation in which Redrive sent this very message. Only beside the count of the same sending: by a count of
  * somebody else's an engine would take a new failure for an old one, and drop it.
@@ -50,7 +55,7 @@ export function generationOf(
 ): number | undefined {
   const generation = countOf(headers['x-redrive-generation']);
   if (generation === undefined || countOf(headers['x-retry-count']) === undefined) return undefined;
-  if (textOf(headers[BODY_MARK]) === undefined) return undefined;
+  if (!isMarked(headers)) return undefined;
   return sentIdOf(headers, payload) === messageId ? generation : undefined;
 }
 

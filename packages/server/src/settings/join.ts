@@ -101,9 +101,24 @@ function checkedPolicy(data: unknown, path: string, faults: Fault[]): DefinedPol
 async function readLanes(data: unknown, faults: Fault[]): Promise<Record<string, LaneOptions>> {
   const lanes: Record<string, LaneOptions> = {};
   for (const [name, lane] of entries(data, 'lanes', 'limits by lane', faults)) {
-    lanes[name] = await readLane(lane, joinPath('lanes', name), faults);
+    const path = joinPath('lanes', name);
+    const meant = laneMeant(name);
+    if (meant !== name) {
+      const hint = meant === undefined ? '' : ` Did you mean '${meant}'?`;
+      const message = `is not a lane such as 'queue:orders' or 'https://api.example.com'.${hint}`;
+      faults.push({ path, code: 'INVALID_VALUE', message });
+    }
+    lanes[name] = await readLane(lane, path, faults);
   }
   return lanes;
+}
+
+/** The lane that a name means: itself where it is one. Limits of any other name would be those of nothing. */
+function laneMeant(name: string): string | undefined {
+  if (name.startsWith('queue:')) return name === 'queue:' ? undefined : name;
+  const { protocol, origin } = URL.parse(name) ?? {};
+  if (protocol === 'http:' || protocol === 'https:') return origin;
+  return /[:/]/.test(name) ? undefined : `queue:${name}`;
 }
 
 /** The engine knows best what a lane may be told. */

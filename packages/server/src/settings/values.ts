@@ -91,7 +91,8 @@ function readUrl(variable: Variable & { kind: 'url' }, value: unknown): Value {
   if (typeof value !== 'string') return bad(variable, quoted(value));
   const shown = hiddenUrl(value, variable.hide);
   const url = URL.parse(value);
-  if (!url) return bad(variable, `'${shown}'`);
+  // Without the slashes all of it would be a path.
+  if (!url || !/^[a-z]+:\/\//i.test(value)) return bad(variable, `'${shown}'`);
   if (!variable.protocols.includes(url.protocol)) {
     const near = nearest(
       url.protocol.slice(0, -1),

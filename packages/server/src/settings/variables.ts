@@ -208,7 +208,7 @@ export const variables = {
     kind: 'integer',
     min: 1,
     max: 1_000_000,
-    default: 1000,
+    default: 10_000,
     about: 'Requests per second and client.',
   },
   httpAllow: {

@@ -3,7 +3,9 @@ import type { ChannelModel, Channel } from 'amqplib';
 import { topologyOf } from '../scheduler/queues.ts';
 import { hiddenUrl } from '../settings/hide.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { Finding, Level } from './finding.ts';
+import { type Finding, findingsAbout } from './finding.ts';
+
+const finding = findingsAbout('broker');
 
 const CONNECT_MS = 5000;
 const NOT_FOUND = 404;
@@ -125,7 +127,8 @@ function notLetIn(url: string, error: unknown): Finding {
   const { code } = error as { code?: unknown };
   const text = textOf(error);
   const at = hiddenUrl(url);
-  if (/ACCESS_REFUSED|ACCESS-REFUSED|Handshake terminated/i.test(text)) {
+  // Where the virtual host is missing, the broker closes the connection instead of opening it.
+  if (/ACCESS[_-]REFUSED|Handshake terminated|Expected ConnectionOpenOk/i.test(text)) {
     return finding(
       'broken',
       `RabbitMQ at ${at} refuses the user or the virtual host.`,
@@ -151,8 +154,4 @@ const MAX_TEXT = 300;
 
 function countOf(number: number, one: string): string {
   return `${number.toLocaleString('en-US')} ${one}${number === 1 ? '' : 's'}`;
-}
-
-function finding(level: Level, what: string, advice?: string): Finding {
-  return { about: 'broker', level, what, ...(advice === undefined ? {} : { advice }) };
 }

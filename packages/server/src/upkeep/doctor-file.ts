@@ -1,13 +1,12 @@
 /** A look at the SQLite file. It is only read. */
 import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import type { Finding, Level } from './finding.ts';
+import { type Finding, findingsAbout, sizeOf } from './finding.ts';
+import { heldBy } from './left-behind.ts';
 
-const about = 'database';
-const MiB = 1024 * 1024;
+const finding = findingsAbout('database');
 /** To read through more would take a while. */
-const CHECKED_BYTES = 256 * MiB;
+const CHECKED_BYTES = 256 * 1024 * 1024;
 const OTHERS = 0o077;
 
 export async function examineFile(file: string): Promise<Finding[]> {
@@ -48,7 +47,7 @@ export async function examineFile(file: string): Promise<Finding[]> {
 /** What nobody delivers while PostgreSQL is in use. */
 export async function leftInFile(file: string): Promise<Finding[]> {
   if (!existsSync(file)) return [];
-  const { tasks, items } = await countIn(file);
+  const { tasks, items } = await heldBy(file);
   if (tasks === 0 && items === 0) return [];
   const what = `${file} still has ${tasks} tasks and ${items} open items, which nobody sees to while DATABASE_URL is set.`;
   return [finding('warning', what, 'Take them along: redrive move.')];
@@ -58,9 +57,9 @@ async function wellText(file: string, bytes: number, hasTables: boolean): Promis
   if (!hasTables) {
     return finding('note', `${file} has no tables yet.`, 'The next redrive serve makes them.');
   }
-  const { tasks, items } = await countIn(file);
-  const size = bytes < MiB ? `${Math.ceil(bytes / 1024)} KiB` : `${Math.round(bytes / MiB)} MiB`;
-  return finding('fine', `${file} answers: ${size}, ${tasks} tasks wait, ${items} items are open.`);
+  const { tasks, items } = await heldBy(file);
+  const holds = `tasks that wait: ${tasks}, open items: ${items}`;
+  return finding('fine', `${file} answers: ${sizeOf(bytes)}, ${holds}.`);
 }
 
 /** Payloads may be anything. */
@@ -68,30 +67,4 @@ function ofFolder(folder: string): Finding[] {
   if (process.platform === 'win32' || (statSync(folder).mode & OTHERS) === 0) return [];
   const what = `Others on this machine may look into ${folder}, where payloads are kept.`;
   return [finding('warning', what, `chmod 700 ${folder}`)];
-}
-
-async function countIn(file: string): Promise<{ tasks: number; items: number }> {
-  const { DatabaseSync } = await import('node:sqlite');
-  const url = pathToFileURL(file);
-  // A reader of a file that nobody has open would leave a log beside it.
-  const log = statSync(`${file}-wal`, { throwIfNoEntry: false });
-  if (log === undefined || log.size === 0) url.searchParams.set('immutable', '1');
-  const db = new DatabaseSync(url, { readOnly: true });
-  const count = (table: string, condition: string): number => {
-    const known = db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table);
-    const sql = `SELECT count(*) AS number FROM ${table} WHERE ${condition}`;
-    return known ? Number(db.prepare(sql).get()?.['number']) : 0;
-  };
-  try {
-    return {
-      tasks: count('retry_queue', `status = 'pending'`),
-      items: count('redrive_inbox', `state = 'open'`),
-    };
-  } finally {
-    db.close();
-  }
-}
-
-function finding(level: Level, what: string, advice?: string): Finding {
-  return { about, level, what, ...(advice === undefined ? {} : { advice }) };
 }

@@ -1,5 +1,5 @@
 /** What to make of a machine: the room on its disk, and its clock against those of others. Pure. */
-import type { Finding } from './finding.ts';
+import { type Finding, sizeOf } from './finding.ts';
 
 const MiB = 1024 * 1024;
 const BROKEN_BYTES = 100 * MiB;
@@ -44,12 +44,4 @@ export function clockSkew(whose: string, aheadMs: number): Finding {
     advice:
       'Let both keep time by NTP: due times, expiry and Retry-After dates are off by as much.',
   };
-}
-
-function sizeOf(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  let size = bytes;
-  let unit = 0;
-  for (; size >= 1024 && unit < units.length - 1; unit++) size /= 1024;
-  return `${size < 10 ? Math.round(size * 10) / 10 : Math.round(size)} ${units[unit]}`;
 }

@@ -4,9 +4,9 @@ import { hiddenUrl } from '../settings/hide.ts';
 import type { Settings } from '../settings/settings.ts';
 import { examineFile, leftInFile } from './doctor-file.ts';
 import { clockSkew } from './doctor-host.ts';
-import type { Finding, Level } from './finding.ts';
+import { type Finding, findingsAbout, sizeOf } from './finding.ts';
 
-const about = 'database';
+const finding = findingsAbout('database');
 
 type StoreSettings = Pick<Settings, 'databaseUrl' | 'dataDir'>;
 
@@ -55,7 +55,7 @@ async function examineDatabase(url: string): Promise<Finding[]> {
       : []),
     finding(
       'fine',
-      `PostgreSQL ${server.version} at ${at} answers: ${mebibytes(bytes)} in ${tables.length} tables, ` +
+      `PostgreSQL ${server.version} at ${at} answers: ${sizeOf(bytes)} in ${tables.length} tables, ` +
         `${connections.used} of ${connections.max} connections in use.`,
     ),
     clockSkew(`the database at ${at}`, clock.aheadMs),
@@ -77,12 +77,4 @@ function notReached(at: string, error: unknown): Finding {
     `PostgreSQL at ${at}: ${why}`,
     'Is it running, and is DATABASE_URL right (host, port, user, password, database)? Try the same with psql.',
   );
-}
-
-function mebibytes(bytes: number): string {
-  return `${Math.ceil(bytes / 1024 / 1024).toLocaleString('en-US')} MiB`;
-}
-
-function finding(level: Level, what: string, advice?: string): Finding {
-  return { about, level, what, ...(advice === undefined ? {} : { advice }) };
 }

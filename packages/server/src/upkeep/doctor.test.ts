@@ -60,6 +60,7 @@ describe('the whole examination', () => {
         ready: true,
         checks: [{ name: 'store', ok: true }],
         clockAheadMs: 0,
+        unserved: [],
       });
     const findings = await look(await read({}), ready);
     // How full the disk of this machine is, is another matter.
@@ -86,6 +87,7 @@ describe('the whole examination', () => {
           { name: 'broker', ok: true },
         ],
         clockAheadMs: -10_000,
+        unserved: [],
       });
     const findings = await look(await read({}), notReady);
     expect(findings.filter(({ about }) => about === 'server')).toEqual([
@@ -98,6 +100,27 @@ describe('the whole examination', () => {
         what: expect.stringContaining('10 s behind ours'),
       }),
     );
+  });
+
+  it('warns of what waits for a broker that nobody has named', async () => {
+    const answer: ServerAnswer = {
+      type: 'answers',
+      ready: true,
+      checks: [],
+      clockAheadMs: 0,
+      unserved: ['queue:a', 'queue:b', 'queue:c', 'queue:d'],
+    };
+    const waiting = await look(await read({}), () => Promise.resolve(answer));
+    expect(waiting[0]).toMatchObject({
+      about: 'broker',
+      level: 'warning',
+      what: 'Nobody delivers to queue:a, queue:b, queue:c and 1 more: what is sent there waits.',
+      advice: expect.stringContaining('RABBITMQ_URL'),
+    });
+    // Another instance may see to it.
+    const reading = await read({ RABBITMQ_URL: 'amqp://127.0.0.1:9' });
+    const named = await look(reading, () => Promise.resolve(answer));
+    expect(named.filter(({ what }) => what.startsWith('Nobody delivers'))).toEqual([]);
   });
 
   it('survives a look that fails', async () => {
@@ -132,7 +155,7 @@ describe('the file', () => {
         about: 'database',
         level: 'fine',
         what: expect.stringMatching(
-          /redrive\.db answers: \d+ KiB, 2 tasks wait, 0 items are open\.$/,
+          /redrive\.db answers: \d+ KiB, tasks that wait: 2, open items: 0\.$/,
         ),
       },
     ]);
@@ -216,7 +239,7 @@ describePostgres(({ freshDatabase }) => {
     expect(after).toContainEqual(
       expect.objectContaining({
         level: 'fine',
-        what: expect.stringMatching(/^PostgreSQL .* at .* answers: \d+ MiB in \d+ tables/),
+        what: expect.stringMatching(/^PostgreSQL .* at .* answers: [\d.]+ [KM]iB in \d+ tables/),
       }),
     );
     expect(after).toContainEqual(expect.objectContaining({ about: 'clock', level: 'fine' }));
@@ -334,6 +357,7 @@ describeService('RabbitMQ', () => {
     ]);
 
     await channel.purgeQueue(mine.retryQueue);
+    await channel.purgeQueue(mine.manualReviewQueue);
     await channel.consume(mine.manualReviewQueue, () => undefined);
     expect((await look()).slice(1)).toEqual([
       'note retry has 0 messages ready and 0 consumers: no instance takes in from there now.',
@@ -356,6 +380,8 @@ describeService('RabbitMQ', () => {
       { level: 'broken', what: expect.stringContaining('refuses the user') },
     ]);
     expect(JSON.stringify(findings)).not.toContain('geheim');
+    const elsewhere = await examineBroker({ ...mine, rabbitmqUrl: `${url}/not-there` });
+    expect(elsewhere).toMatchObject([{ what: expect.stringContaining('or the virtual host') }]);
   });
 
   /** Without the queue that has one name everywhere. */
@@ -384,7 +410,9 @@ describe('the machine', () => {
   });
 
   it('is looked at where the folder is, or will be', async () => {
-    expect(await examineDisk(join(folder, 'not', 'yet'))).toMatchObject({ about: 'disk' });
+    expect(await examineDisk(join(folder, 'not', 'yet'))).toMatchObject({
+      what: expect.stringMatching(/ has .* left \(\d+ %\)\.$/),
+    });
     writeFileSync(join(folder, 'file'), '');
     expect(await examineDisk(join(folder, 'file', 'below'))).toMatchObject({
       level: 'warning',

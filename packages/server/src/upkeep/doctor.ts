@@ -11,7 +11,14 @@ import { type Finding, worstFirst } from './finding.ts';
 /** What a running server says of itself; `away`: nobody answers there. */
 export type ServerAnswer =
   | { type: 'away'; why: string }
-  | { type: 'answers'; ready: boolean; checks: readonly Check[]; clockAheadMs: number };
+  | {
+      type: 'answers';
+      ready: boolean;
+      checks: readonly Check[];
+      clockAheadMs: number;
+      /** Lanes in which something waits that this server cannot deliver. */
+      unserved: readonly string[];
+    };
 
 interface Check {
   name: string;
@@ -33,7 +40,7 @@ export async function examineEverything({
   askServer,
 }: Examination): Promise<Finding[]> {
   const looks: Promise<readonly Finding[]>[] = [
-    askServer().then((answer) => ofServer(serverUrl, answer)),
+    askServer().then((answer) => [...ofServer(serverUrl, answer), ...stranded(answer, reading)]),
   ];
   if (reading.ok) {
     const { settings } = reading;
@@ -90,6 +97,22 @@ function ofServer(url: string, answer: ServerAnswer): Finding[] {
       })),
     ...(ready ? [{ about, level: 'fine', what: `${url} is ready.` } as const] : []),
     clockSkew(`the server at ${url}`, clockAheadMs),
+  ];
+}
+
+/** With a broker in the configuration some other instance may deliver it: not all of them do everything. */
+function stranded(answer: ServerAnswer, reading: SettingsReading): Finding[] {
+  if (answer.type === 'away' || answer.unserved.length === 0) return [];
+  if (!reading.ok || reading.settings.rabbitmqUrl !== undefined) return [];
+  const [first, second, third, ...more] = answer.unserved;
+  const names = [first, second, third].filter((name) => name !== undefined).join(', ');
+  return [
+    {
+      about: 'broker',
+      level: 'warning',
+      what: `Nobody delivers to ${names}${more.length > 0 ? ` and ${more.length} more` : ''}: what is sent there waits.`,
+      advice: 'Set RABBITMQ_URL and start the service again, or cancel it: redrive list --lane.',
+    },
   ];
 }
 

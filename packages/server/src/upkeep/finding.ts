@@ -13,6 +13,25 @@ export interface Finding {
 const levels = ['broken', 'warning', 'note', 'fine'] as const;
 export type Level = (typeof levels)[number];
 
+/** Makes findings about one part. */
+export function findingsAbout(about: string) {
+  return (level: Level, what: string, advice?: string): Finding => ({
+    about,
+    level,
+    what,
+    ...(advice === undefined ? {} : { advice }),
+  });
+}
+
+/** `450 KiB`, `1.4 GiB`. */
+export function sizeOf(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let size = bytes;
+  let unit = 0;
+  for (; size >= 1024 && unit < units.length - 1; unit++) size /= 1024;
+  return `${size < 10 ? Math.round(size * 10) / 10 : Math.round(size)} ${units[unit]}`;
+}
+
 /** Worst first; what is equally bad in the order of looking. */
 export function worstFirst(findings: readonly Finding[]): Finding[] {
   return findings.toSorted((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));

@@ -1,12 +1,17 @@
 /** What a change from a file to PostgreSQL leaves behind, and the sign that it is on its way. */
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { Store } from '@redrive/engine';
-import { databaseFile } from '../settings/data-dir.ts';
-import type { Settings } from '../settings/settings.ts';
 
 /** The document in the file's own store: from the first moment on in which a part of it may be elsewhere. */
 export const MOVING = 'moving';
+
+/** Whether somebody has begun to move this store: nobody may deliver from it any more. */
+export async function moveBegun(store: Pick<Store, 'readState'>): Promise<boolean> {
+  const { documents } = await store.readState(MOVING);
+  return documents.some(({ key }) => key === MOVING);
+}
 
 /** The same of a file that nobody has opened yet. One that cannot be read now has not said so. */
 export async function moveBegunIn(file: string): Promise<boolean> {
@@ -34,24 +39,25 @@ export function movedFiles(file: string): string[] {
     .sort();
 }
 
-/** Whether somebody has begun to move this store: nobody may deliver from it any more. */
-export async function moveBegun(store: Pick<Store, 'readState'>): Promise<boolean> {
-  const { documents } = await store.readState(MOVING);
-  return documents.some(({ key }) => key === MOVING);
-}
-
-/** Tasks and items that still stand in the data folder; undefined: there is nothing to take along. */
-export async function leftBehind(
-  settings: Settings,
-): Promise<{ pending: number; open: number } | undefined> {
-  const { sqlite } = await import('@redrive/engine/sqlite');
-  const store = sqlite(databaseFile(settings));
-  await store.open();
+/** Tasks that wait and items that are open in the file. It is only read: nobody may have asked for its new tables. */
+export async function heldBy(file: string): Promise<{ tasks: number; items: number }> {
+  const { DatabaseSync } = await import('node:sqlite');
+  const url = pathToFileURL(file);
+  // A reader of a file that nobody has open would leave a log beside it.
+  const log = statSync(`${file}-wal`, { throwIfNoEntry: false });
+  if (log === undefined || log.size === 0) url.searchParams.set('immutable', '1');
+  const db = new DatabaseSync(url, { readOnly: true });
+  const count = (table: string, condition: string): number => {
+    const known = db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table);
+    const sql = `SELECT count(*) AS number FROM ${table} WHERE ${condition}`;
+    return known ? Number(db.prepare(sql).get()?.['number']) : 0;
+  };
   try {
-    const { pending, open } = await store.census();
-    const items = Object.values(open).reduce((sum, count) => sum + count, 0);
-    return pending + items === 0 ? undefined : { pending, open: items };
+    return {
+      tasks: count('retry_queue', `status = 'pending'`),
+      items: count('redrive_inbox', `state = 'open'`),
+    };
   } finally {
-    await store.close();
+    db.close();
   }
 }

@@ -105,9 +105,10 @@ class TwoLinkBroker implements RabbitBroker {
     receive: (message: Received) => void,
   ): Promise<RabbitConsumer> {
     const wish = { source, limits, receive };
-    const consumer = new SteadyConsumer(wish, this.#settings, this.#declarer, (one) =>
-      this.#consumers.delete(one),
-    );
+    const consumer = new SteadyConsumer(wish, this.#settings, this.#declarer, {
+      stopped: (one) => this.#consumers.delete(one),
+      changed: () => this.#session?.report(),
+    });
     this.#consumers.add(consumer);
     const model = this.#session?.model;
     if (model) await consumer.attach(model);

@@ -1,6 +1,7 @@
 import type { ChannelModel } from 'amqplib';
 import type { ConsumeLimits, Consumer, Received } from '../../ports/broker.ts';
 import { Backoff } from './backoff.ts';
+import { CatchUp } from './catch-up.ts';
 import { textOf } from './failures.ts';
 import type { RabbitSettings } from './options.ts';
 import { Prefetch } from './prefetch.ts';
@@ -24,6 +25,12 @@ interface Wish {
   receive: (message: Received) => void;
 }
 
+interface ConsumerEvents {
+  stopped: (consumer: SteadyConsumer) => void;
+  /** It has caught up, or has to anew. */
+  changed: () => void;
+}
+
 /** Consumes a queue again and again, over whichever connection there is, until it is stopped. */
 export class SteadyConsumer implements RabbitConsumer {
   readonly #wish: Wish;
@@ -31,23 +38,19 @@ export class SteadyConsumer implements RabbitConsumer {
   readonly #declarer: Declarer;
   readonly #prefetch: Prefetch;
   readonly #backoff: Backoff;
-  readonly #onStop: (consumer: SteadyConsumer) => void;
+  readonly #events: ConsumerEvents;
+  #catchUp: CatchUp | undefined;
   #model: ChannelModel | undefined;
   #subscription: Subscription | undefined;
   #timer: unknown;
   #state: RabbitConsumerState = { state: 'waiting' };
   #saidWhy: string | undefined;
 
-  constructor(
-    wish: Wish,
-    settings: RabbitSettings,
-    declarer: Declarer,
-    onStop: (consumer: SteadyConsumer) => void,
-  ) {
+  constructor(wish: Wish, settings: RabbitSettings, declarer: Declarer, events: ConsumerEvents) {
     this.#wish = wish;
     this.#settings = settings;
     this.#declarer = declarer;
-    this.#onStop = onStop;
+    this.#events = events;
     this.#prefetch = new Prefetch(wish.limits);
     this.#backoff = new Backoff(settings.policy, settings.host.clock, settings.host.random);
   }
@@ -56,16 +59,25 @@ export class SteadyConsumer implements RabbitConsumer {
     return this.#state;
   }
 
+  /** What the broker has handed over before is taken in, as far as it is there. */
+  get isCaughtUp(): boolean {
+    return this.#catchUp?.isOver ?? true;
+  }
+
   /** There is a connection. Resolves after the first try, whatever comes of it. */
   async attach(model: ChannelModel): Promise<void> {
     if (this.#state.state === 'stopped' || this.#model === model) return;
     this.#model = model;
+    this.#catchUp?.end();
+    this.#catchUp = new CatchUp(this.#settings.host.clock, this.#events.changed);
+    this.#events.changed();
     await this.#try();
   }
 
   /** The connection is gone, and with it what came over it. */
   detach(why: string): void {
     this.#model = undefined;
+    this.#catchUp?.end();
     this.#settings.host.clock.clearTimer(this.#timer);
     void this.#subscription?.close();
     this.#subscription = undefined;
@@ -74,16 +86,19 @@ export class SteadyConsumer implements RabbitConsumer {
 
   async ack(messages: readonly Received[]): Promise<void> {
     for (const [owner, own] of byOwner(messages)) owner.ack(own);
+    this.#catchUp?.settled(messages);
   }
 
   async requeue(messages: readonly Received[]): Promise<void> {
     for (const [owner, own] of byOwner(messages)) owner.requeue(own);
+    this.#catchUp?.settled(messages);
   }
 
   async stop(): Promise<void> {
     this.#state = { state: 'stopped' };
     this.#settings.host.clock.clearTimer(this.#timer);
-    this.#onStop(this);
+    this.#catchUp?.end();
+    this.#events.stopped(this);
     await this.#subscription?.close();
   }
 
@@ -103,7 +118,9 @@ export class SteadyConsumer implements RabbitConsumer {
     try {
       subscription = await Subscription.open(model, source, limits, this.#prefetch, {
         receive: (message) => {
-          if (this.#isWanted(model)) receive(message);
+          if (!this.#isWanted(model)) return;
+          this.#catchUp?.received(message);
+          receive(message);
         },
         ended: (why) => {
           end = { why };
@@ -149,6 +166,8 @@ export class SteadyConsumer implements RabbitConsumer {
   #failed(why: string): void {
     const { log, clock } = this.#settings.host;
     this.#state = { state: 'waiting', why };
+    // Nothing comes for now: that must hold up nobody.
+    this.#catchUp?.end();
     // Once per cause: the rest is repetition.
     if (this.#saidWhy !== why)
       log.warn({ queue: this.#wish.source, why }, 'not consuming: trying again');

@@ -20,6 +20,8 @@ export interface PublishChannelEvents {
   ended(channel: PublishChannel, why: string | undefined): void;
   /** A message found no queue of this name. */
   returned(queue: string): void;
+  /** What a message is that was sent then and got no confirm in its time. */
+  unconfirmed(sinceMs: number, timeoutMs: number): Published;
 }
 
 /** One confirm channel: sends messages, and answers each by what the broker says of it. */
@@ -65,11 +67,18 @@ export class PublishChannel {
     return this.#ledger.size;
   }
 
+  /** Whether more may be sent over it. */
+  get isOpen(): boolean {
+    return !this.#isRetired && !this.#isClosed;
+  }
+
   send(parcels: readonly Parcel[], timeoutMs: number): void {
+    const sinceMs = this.#clock.monotonic();
     const batch: Batch = { left: 0 };
     for (const parcel of parcels) this.#send(parcel, batch);
     if (batch.left === 0) return;
-    batch.timer = this.#clock.setTimer(() => this.#timeOut(batch, timeoutMs), timeoutMs);
+    const late = () => this.#timeOut(batch, this.#events.unconfirmed(sinceMs, timeoutMs));
+    batch.timer = this.#clock.setTimer(late, timeoutMs);
   }
 
   /** Takes no more messages, and closes when those that are on their way have their answers. */
@@ -107,9 +116,8 @@ export class PublishChannel {
   }
 
   /** A broker that leaves out an answer may give it later: nothing new shall be near then. */
-  #timeOut(batch: Batch, timeoutMs: number): void {
-    const sentence = `The broker did not confirm the message within ${timeoutMs} ms.`;
-    this.#ledger.giveUp(unpublished('unknown', 'CONFIRM_TIMEOUT', sentence), batch);
+  #timeOut(batch: Batch, unconfirmed: Published): void {
+    this.#ledger.giveUp(unconfirmed, batch);
     if (this.#isRetired) this.#closeIfDone();
     else this.retire();
   }

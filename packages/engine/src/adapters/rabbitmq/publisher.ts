@@ -9,22 +9,33 @@ import { type Parcel, PublishChannel, type PublishChannelEvents } from './publis
 /** The broker works on channels side by side, and one that it closes takes only its own messages along. */
 const MAX_CHANNELS = 4;
 const MAX_ALONE = 16;
+/** A confirm has at least this share of the time: sent with less, a message would be sent again although it arrived. */
+const CONFIRM_SHARE = 0.5;
 
 /** A channel, or why there is none. */
 type Opening = Promise<PublishChannel | string>;
+
+/** A message that waits to be sent alone. */
+interface Waiting {
+  readonly parcel: Parcel;
+  readonly timeoutMs: number;
+  readonly sinceMs: number;
+}
 
 /** Publishes over a few confirm channels, which are opened as they are needed. */
 export class Publisher {
   readonly #clock: Clock;
   readonly #events: PublishChannelEvents;
   readonly #channels = new Set<PublishChannel>();
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting: Waiting[] = [];
   #limits: WireLimits = { frameBytes: 0, messageBytes: Number.MAX_SAFE_INTEGER };
   #model: ChannelModel | undefined;
   #opening: Opening | undefined;
-  #alone = 0;
+  #carriers = 0;
   #away = away('The broker is not open.');
   #blocked: Published | undefined;
+  /** When it was last blocked, by the monotonic clock. */
+  #blockedUntilMs = -Infinity;
 
   constructor(clock: Clock, returned: (queue: string) => void) {
     this.#clock = clock;
@@ -34,6 +45,7 @@ export class Publisher {
         this.#channels.delete(channel);
         this.#learn(why ?? '');
       },
+      unconfirmed: (sinceMs, timeoutMs) => this.#unconfirmed(sinceMs, timeoutMs),
     };
   }
 
@@ -53,6 +65,7 @@ export class Publisher {
 
   setBlocked(why: string | undefined): void {
     const sentence = `The broker takes no messages for now: ${why}.`;
+    if (this.#blocked && why === undefined) this.#blockedUntilMs = this.#clock.monotonic();
     this.#blocked = why === undefined ? undefined : unpublished('away', 'BROKER_BLOCKED', sentence);
   }
 
@@ -70,7 +83,7 @@ export class Publisher {
         parcels.push({ message, ready, answer });
       });
     });
-    if (alone) for (const parcel of parcels) this.#sendAlone(parcel, timeoutMs);
+    if (alone) this.#sendAlone(parcels, timeoutMs);
     else if (parcels.length > 0) this.#send(parcels, timeoutMs);
     return answers;
   }
@@ -86,34 +99,69 @@ export class Publisher {
     idlest.send(parcels, timeoutMs);
   }
 
-  /** Over a channel that is there for this message, and closed after it. */
-  #sendAlone(parcel: Parcel, timeoutMs: number): void {
-    const endsAtMs = this.#clock.monotonic() + timeoutMs;
-    const begin = async () => {
-      this.#alone += 1;
-      const opening = this.#openAnother();
-      const end = () => {
-        this.#alone -= 1;
-        void opening.then((one) => typeof one === 'string' || one.retire());
-        this.#waiting.shift()?.();
-      };
+  /** Each over a channel on which there is nothing else. */
+  #sendAlone(parcels: readonly Parcel[], timeoutMs: number): void {
+    const sinceMs = this.#clock.monotonic();
+    for (const parcel of parcels) {
+      this.#waiting.push({ parcel, timeoutMs, sinceMs });
+      if (this.#carriers === MAX_ALONE) continue;
+      this.#carriers += 1;
+      void this.#carry();
+    }
+  }
+
+  /** Sends one after the other, as long as some wait. Only a channel that carried one well carries the next. */
+  async #carry(): Promise<void> {
+    let channel: PublishChannel | undefined;
+    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+      channel = await this.#sendNext(next, channel);
+    }
+    this.#carriers -= 1;
+    channel?.retire();
+  }
+
+  async #sendNext(
+    { parcel, timeoutMs, sinceMs }: Waiting,
+    last: PublishChannel | undefined,
+  ): Promise<PublishChannel | undefined> {
+    const latestMs = sinceMs + timeoutMs * (1 - CONFIRM_SHARE);
+    const waitMs = latestMs - this.#clock.monotonic();
+    if (waitMs <= 0) {
+      parcel.answer(away(NO_TURN));
+      return last;
+    }
+    const opening = last?.isOpen ? Promise.resolve(last) : this.#openAnother();
+    const channel = await this.#within(opening, waitMs);
+    if (typeof channel === 'string') {
+      // Should it be there after all, nobody needs it.
+      void opening.then((one) => typeof one === 'string' || one.retire());
+      parcel.answer(away(channel));
+      return undefined;
+    }
+    const leftMs = sinceMs + timeoutMs - this.#clock.monotonic();
+    return new Promise((resolve) => {
       const answer = (published: Published) => {
         parcel.answer(published);
-        end();
+        resolve(channel);
       };
-      const leftMs = Math.max(0, endsAtMs - this.#clock.monotonic());
-      await this.#sendOver(opening, [{ ...parcel, answer }], leftMs);
-    };
-    if (this.#alone < MAX_ALONE) void begin();
-    else this.#waiting.push(() => void begin());
+      channel.send([{ ...parcel, answer }], leftMs);
+    });
   }
 
   /** Over a channel that is not open yet: what waits for it too long is answered without it. */
   async #sendOver(opening: Opening, parcels: readonly Parcel[], timeoutMs: number): Promise<void> {
     const endsAtMs = this.#clock.monotonic() + timeoutMs;
-    const channel = await this.#within(opening, timeoutMs);
+    const channel = await this.#within(opening, timeoutMs * (1 - CONFIRM_SHARE));
     if (typeof channel === 'string') for (const { answer } of parcels) answer(away(channel));
-    else channel.send(parcels, Math.max(1, endsAtMs - this.#clock.monotonic()));
+    else channel.send(parcels, endsAtMs - this.#clock.monotonic());
+  }
+
+  /** A broker that takes nothing confirms nothing either: that says nothing of where the message goes. */
+  #unconfirmed(sinceMs: number, timeoutMs: number): Published {
+    const sentence = `The broker did not confirm the message within ${timeoutMs} ms.`;
+    return this.#blocked || this.#blockedUntilMs >= sinceMs
+      ? unpublished('lost', 'BROKER_BLOCKED', `${sentence} It takes no messages for now.`)
+      : unpublished('unknown', 'CONFIRM_TIMEOUT', sentence);
   }
 
   #within(opening: Opening, timeoutMs: number): Opening {
@@ -155,6 +203,7 @@ export class Publisher {
 }
 
 const NOT_THERE = 'The broker is not there.';
+const NO_TURN = 'Too many messages that have to go alone were before it: it was not sent.';
 
 function away(why: string): Published {
   return unpublished('away', 'BROKER_AWAY', why);

@@ -31,7 +31,7 @@ export class Session {
   constructor(parts: Parts) {
     const { settings, publisher } = parts;
     const { policy, host } = settings;
-    const changed = () => this.#report();
+    const changed = () => this.report();
     this.#parts = parts;
     this.#backoff = new Backoff(policy, host.clock, host.random);
     this.#publishing = new Link('publisher', settings, {
@@ -58,7 +58,7 @@ export class Session {
   }
 
   async open(): Promise<void> {
-    this.#report();
+    this.report();
     await Promise.all([this.#publishing.open(), this.#consuming.open()]);
   }
 
@@ -95,7 +95,7 @@ export class Session {
     const { declarer, settings } = this.#parts;
     this.#fault = await declarer.declareAll(model);
     if (this.#model !== model) return;
-    this.#report();
+    this.report();
     if (this.#fault === undefined) return this.#backoff.works();
     const again = () => void this.#declareAll(model);
     this.#timer = settings.host.clock.setTimer(again, this.#backoff.nextDelayMs());
@@ -107,16 +107,19 @@ export class Session {
     publisher.setBlocked(why);
     if (why === undefined) settings.host.log.info({}, 'the broker takes messages again');
     else settings.host.log.warn({ why }, 'the broker takes no messages for now');
-    this.#report();
+    this.report();
   }
 
-  #report(): void {
+  /** Tells what has become of it. */
+  report(): void {
     this.#parts.board.set(this.#state());
   }
 
   #state(): Report {
     const [out, back] = [this.#publishing.state, this.#consuming.state];
-    const isReady = out.isUp && this.#blocked === undefined;
+    const { consumers } = this.#parts;
+    const isCaughtUp = Array.from(consumers).every((consumer) => consumer.isCaughtUp);
+    const isReady = out.isUp && this.#blocked === undefined && isCaughtUp;
     if (!out.isUp || !back.isUp) return { state: 'connecting', why: out.why ?? back.why, isReady };
     if (this.#blocked !== undefined) return { state: 'blocked', why: this.#blocked, isReady };
     return { state: 'connected', why: this.#fault, isReady };

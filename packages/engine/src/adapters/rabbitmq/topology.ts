@@ -93,7 +93,7 @@ export class Declarer {
         channel.assertQueue(name, {
           durable: true,
           // A queue without a type is classic, and one that was declared so long ago must not look like another.
-          ...(type === 'quorum' ? { arguments: { 'x-queue-type': 'quorum' } } : {}),
+          ...(type === 'quorum' ? { arguments: quorum(model) } : {}),
         }),
     });
   }
@@ -189,4 +189,14 @@ async function attempt(
 /** The type that an exchange has, by the broker's refusal to declare it with another. */
 function typeIn(text: string): string {
   return /arg 'type' .* current is '([^']+)'/.exec(text)?.[1] ?? 'unknown';
+}
+
+/**
+ * From RabbitMQ 4 on a quorum queue drops what was delivered 20 times, and a service that crashes while its database is away
+ * takes the same messages again and again. Before, there is no limit, and -1 would be one.
+ */
+function quorum(model: ChannelModel): Record<string, unknown> {
+  const { version } = model.connection.serverProperties as { version?: unknown };
+  const isLimited = Number.parseInt(String(version), 10) >= 4;
+  return { 'x-queue-type': 'quorum', ...(isLimited ? { 'x-delivery-limit': -1 } : {}) };
 }

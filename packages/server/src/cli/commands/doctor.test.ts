@@ -12,6 +12,23 @@ describe('redrive doctor', () => {
     expect(out.replaceAll(/^.*\bdisk\b.*$/gm, '')).not.toMatch(/^[✗!]/m);
   });
 
+  it('warns of tasks for queues where there is no broker', async () => {
+    const { redrive, folder } = await stage();
+    await redrive(['submit', 'queue:orders', '1']);
+    expect((await redrive('lanes list')).out).toMatch(/queue:orders +NO_HANDLER .*cannot deliver/);
+    const { code, out } = await redrive('doctor', { env: { REDRIVE_DATA_DIR: folder } });
+    expect(code).toBe(0);
+    expect(out).toContain('! broker        Nobody delivers to queue:orders');
+  });
+
+  it('takes an empty REDRIVE_URL for none, and a data folder', async () => {
+    const cwd = tempFolder();
+    const env = { REDRIVE_URL: '', HTTP_PORT: '9' };
+    const { out } = await call('doctor --data-dir elsewhere', { env, cwd, columns: 200 });
+    expect(out).toContain('No server answers at http://127.0.0.1:9 ');
+    expect(out).toContain('elsewhere/redrive.db yet');
+  });
+
   it('says what is broken, first, and what to do: exit code 1', async () => {
     const env = { REDRIVE_URL: 'http://127.0.0.1:9', HTTP_PORT: 'x', RABBITMQ_URL: 'nonsense' };
     const { code, out } = await call('doctor', { env, cwd: tempFolder(), columns: 80 });

@@ -5,7 +5,9 @@ import { type Client, clientOf, connection } from '../client.ts';
 import { command, CommandError, exits } from '../command.ts';
 import { type Output, outputOf, plural } from '../output.ts';
 import { shown } from '../safe-text.ts';
+import { storeInput, storeOptions } from '../store-options.ts';
 import { type Style, wrap } from '../terminal.ts';
+import type { LaneView, Page } from '../wire.ts';
 
 const signs: Readonly<Record<Level, { sign: string; style: Style }>> = {
   broken: { sign: '✗', style: 'red' },
@@ -25,7 +27,7 @@ export const commands = [
     options: {
       ...connection,
       timeout: { ...connection.timeout, default: 5000 },
-      config: { kind: 'text', value: 'file', summary: 'Instead of REDRIVE_CONFIG.' },
+      ...storeOptions,
     },
     examples: [
       'redrive doctor # with the configuration of this folder',
@@ -34,10 +36,9 @@ export const commands = [
     async run({ options, json }, io) {
       const { readAll } = await import('../settings.ts');
       const { examineEverything } = await import('../../upkeep/doctor.ts');
-      const { config } = options;
-      const reading = await readAll(io, config === undefined ? {} : { config });
-      const url =
-        options.url ?? io.env['REDRIVE_URL'] ?? (reading.ok ? ownUrl(reading.settings) : undefined);
+      const reading = await readAll(io, storeInput(options));
+      const said = options.url ?? (io.env['REDRIVE_URL'] || undefined);
+      const url = said ?? (reading.ok ? ownUrl(reading.settings) : undefined);
       const client = clientOf({ ...options, url }, io);
       const findings = await examineEverything({
         reading,
@@ -67,10 +68,22 @@ function ownUrl({ host, port }: { host: string; port: number }): string {
 async function askServer(client: Client): Promise<ServerAnswer> {
   try {
     const { ready, checks } = await client.ready();
-    return { type: 'answers', ready, checks, clockAheadMs: client.nowMs() - Date.now() };
+    const clockAheadMs = client.nowMs() - Date.now();
+    return { type: 'answers', ready, checks, clockAheadMs, unserved: await unservedBy(client) };
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     return { type: 'away', why: error.code };
+  }
+}
+
+/** Lanes in which something waits that the server itself cannot deliver; none where it does not say. */
+async function unservedBy(client: Client): Promise<string[]> {
+  try {
+    const { items } = await client.get<Page<LaneView>>('/api/v1/lanes');
+    return items.filter(({ state }) => state === 'NO_HANDLER').map(({ lane }) => lane);
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return [];
   }
 }
 

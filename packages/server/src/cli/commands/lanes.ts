@@ -1,5 +1,5 @@
 /** `redrive lanes`: where things go, in which state that is, and the switch. */
-import { clientOf, connection } from '../client.ts';
+import { type Client, clientOf, connection } from '../client.ts';
 import { command, type Command, exits } from '../command.ts';
 import { type Column, grid, outputOf } from '../output.ts';
 import { shown } from '../safe-text.ts';
@@ -24,7 +24,8 @@ export const commands: readonly Command[] = [
     usage: 'lanes list',
     about:
       'A lane is a queue, or the origin of a URL. closed: all is well. open: it failed too often, and rests. probing: one ' +
-      'delivery at a time tries whether it is back. paused: by an operator.',
+      'delivery at a time tries whether it is back. paused: by an operator. NO_HANDLER: the instance that was asked cannot ' +
+      'deliver there; for a queue it has no RABBITMQ_URL, or does only a part of the work.',
     options: connection,
     examples: ['redrive lanes list # all of them'],
     async run({ options, json }, io) {
@@ -41,7 +42,7 @@ export const commands: readonly Command[] = [
     },
   }),
   switchOf('pause', 'Stop deliveries of a lane; what comes in waits.'),
-  switchOf('resume', 'Let a lane deliver again.'),
+  switchOf('resume', 'Let a lane that was paused deliver again.'),
 ];
 
 function switchOf(action: 'pause' | 'resume', summary: string): Command<typeof connection> {
@@ -63,23 +64,25 @@ function switchOf(action: 'pause' | 'resume', summary: string): Command<typeof c
       output.say(
         action === 'pause'
           ? `${shown(lane)} is paused. redrive lanes resume ${shown(lane)} lets it go on.`
-          : `${shown(lane)} delivers again.`,
+          : await resumedText(lane, client),
       );
       return exits.ok;
     },
   });
 }
 
-function rowOf({
-  lane,
-  state,
-  running,
-  limits,
-  next_in_ms: next,
-  probe_in_ms: probe,
-  paused_by: by,
-}: LaneView) {
-  const paused = state === 'paused' && textOf(by) !== undefined ? `by ${textOf(by)}` : '';
+/** It may rest all the same: a breaker is not closed by an operator's word. */
+async function resumedText(name: string, client: Client): Promise<string> {
+  const { items } = await client.get<Page<LaneView>>('/api/v1/lanes');
+  const lane = items.find((one) => one.lane === name);
+  const note = lane ? noteOf(lane) : '';
+  if (note === '') return `${shown(name)} delivers again.`;
+  const why = lane?.state === 'open' ? `its breaker is open, and it is ${note}` : note;
+  return `${shown(name)} is not paused, but ${why}.`;
+}
+
+function rowOf(view: LaneView) {
+  const { lane, state, running, limits, next_in_ms: next } = view;
   return [
     shown(lane),
     stateCell(state),
@@ -87,6 +90,12 @@ function rowOf({
     String(limits?.concurrency ?? ''),
     String(limits?.rate_per_second ?? ''),
     next == null ? '' : next <= 0 ? 'due now' : `due in ${duration(next)}`,
-    probe == null ? paused : `tried again in ${duration(probe)}`,
+    noteOf(view),
   ];
+}
+
+function noteOf({ state, paused_by: by, probe_in_ms: probe }: LaneView): string {
+  if (probe != null) return `tried again in ${duration(probe)}`;
+  if (state === 'NO_HANDLER') return 'this instance cannot deliver there';
+  return state === 'paused' && textOf(by) !== undefined ? `by ${textOf(by)}` : '';
 }

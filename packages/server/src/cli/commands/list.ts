@@ -21,6 +21,9 @@ export const commands = [
     name: 'list',
     summary: 'List tasks, the newest first.',
     usage: 'list',
+    about:
+      'pending: it waits, or is on its way. retried: its queue took it over, and nothing was heard since. done: it worked. ' +
+      'failed: it lies in the inbox. cancelled: by an operator.',
     options: {
       status: {
         kind: 'choice',

@@ -1,4 +1,5 @@
 import { command, exits } from '../command.ts';
+import { storeInput, storeOptions } from '../store-options.ts';
 
 export const commands = [
   command({
@@ -8,8 +9,7 @@ export const commands = [
     about:
       'The service does this by itself when it starts. This is for a role that may change tables where the service may not, and for a look before an upgrade.',
     options: {
-      'data-dir': { kind: 'text', value: 'folder', summary: 'Instead of REDRIVE_DATA_DIR.' },
-      config: { kind: 'text', value: 'file', summary: 'Instead of REDRIVE_CONFIG.' },
+      ...storeOptions,
       check: { kind: 'flag', summary: 'Only say which schema there is.' },
     },
     examples: [
@@ -19,11 +19,7 @@ export const commands = [
     ],
     async run({ options, json }, io) {
       const { settingsOf, storeText } = await import('../settings.ts');
-      const { config } = options;
-      const settings = await settingsOf(io, {
-        flags: options['data-dir'] === undefined ? {} : { dataDir: options['data-dir'] },
-        ...(config === undefined ? {} : { config }),
-      });
+      const settings = await settingsOf(io, storeInput(options));
       const { databaseFile } = await import('../../settings/data-dir.ts');
       const { migrateStore, schemaOf } = await import('../../upkeep/schema.ts');
       let before: number | undefined;

@@ -1,4 +1,5 @@
 import { command, CommandError, exits } from '../command.ts';
+import { storeInput, storeOptions } from '../store-options.ts';
 
 export const commands = [
   command({
@@ -9,21 +10,14 @@ export const commands = [
       'Tasks with their executions, the inbox, lanes, policies and the audit trail. Stop the service first, set DATABASE_URL, move, ' +
       'and start it again. Nothing is lost or doubled if this is interrupted: call it again, and it goes on where it was. ' +
       'At the end the file is renamed, not deleted.',
-    options: {
-      'data-dir': { kind: 'text', value: 'folder', summary: 'Instead of REDRIVE_DATA_DIR.' },
-      config: { kind: 'text', value: 'file', summary: 'Instead of REDRIVE_CONFIG.' },
-    },
+    options: storeOptions,
     examples: [
       'DATABASE_URL=postgres://localhost/redrive redrive move # from ./redrive-data',
       'redrive move --data-dir /var/lib/redrive --json # with DATABASE_URL from .env',
     ],
     async run({ options, json }, io) {
       const { settingsOf } = await import('../settings.ts');
-      const { config } = options;
-      const settings = await settingsOf(io, {
-        flags: options['data-dir'] === undefined ? {} : { dataDir: options['data-dir'] },
-        ...(config === undefined ? {} : { config }),
-      });
+      const settings = await settingsOf(io, storeInput(options));
       const { databaseUrl } = settings;
       if (databaseUrl === undefined) {
         throw new CommandError('DATABASE_URL is not set: it says where to move to.', {

@@ -1,5 +1,6 @@
-import { command, CommandError, exits } from '../command.ts';
 import type { Service } from '../../service.ts';
+import { command, CommandError, exits } from '../command.ts';
+import { storeInput, storeOptions } from '../store-options.ts';
 
 export const commands = [
   command({
@@ -13,8 +14,7 @@ export const commands = [
     options: {
       port: { kind: 'text', value: 'n', summary: 'Where to listen, instead of HTTP_PORT.' },
       host: { kind: 'text', value: 'address', summary: 'Instead of REDRIVE_HOST.' },
-      'data-dir': { kind: 'text', value: 'folder', summary: 'Instead of REDRIVE_DATA_DIR.' },
-      config: { kind: 'text', value: 'file', summary: 'Instead of REDRIVE_CONFIG.' },
+      ...storeOptions,
       only: {
         kind: 'choice',
         of: ['api', 'intake', 'dispatch'],
@@ -27,19 +27,24 @@ export const commands = [
       'DATABASE_URL=postgres://localhost/redrive RABBITMQ_URL=amqp://localhost redrive serve # with servers',
       'redrive serve --only dispatch # one more that delivers, beside others on the same database',
     ],
-    async run({ options }, io) {
+    async run({ options, json }, io) {
       const { settingsOf } = await import('../settings.ts');
-      const { port, host, config, only } = options;
+      const { port, host, only } = options;
+      const { flags, ...input } = storeInput(options);
       const settings = await settingsOf(io, {
+        ...input,
         flags: {
+          ...flags,
           ...(port === undefined ? {} : { port }),
           ...(host === undefined ? {} : { host }),
-          ...(options['data-dir'] === undefined ? {} : { dataDir: options['data-dir'] }),
+          // What a service says is its log.
+          ...(json ? { logFormat: 'json' } : {}),
         },
-        ...(config === undefined ? {} : { config }),
         ...(only === undefined ? {} : { only }),
       });
       const { createService } = await import('../../service.ts');
+      // What it writes is for nobody but its owner: payloads may be anything.
+      process.umask(0o077);
       const service = createService(settings);
       const ended = endOf(service);
       let url: string;

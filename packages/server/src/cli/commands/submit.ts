@@ -75,7 +75,7 @@ export const commands = [
       class: {
         kind: 'choice',
         of: classes,
-        summary: 'What kind of failure that was; with --retry-count.',
+        summary: 'What kind of failure that was; with --retry-count. transient unless given.',
       },
       ...connection,
     },

@@ -203,6 +203,14 @@ describe('redrive lanes', () => {
     await event('done');
     expect(receiver.received).toEqual(['1']);
   });
+
+  it('does not say that a lane delivers which cannot', async () => {
+    const { redrive } = await stage();
+    await redrive(['submit', 'queue:orders', '1']);
+    expect((await redrive('lanes resume queue:orders')).out).toBe(
+      'queue:orders is not paused, but this instance cannot deliver there.\n',
+    );
+  });
 });
 
 describe('a server that wants a token', () => {
