@@ -83,14 +83,21 @@ export class Outbox {
     try {
       const only = { kinds, maxBytes: BATCH_BYTES };
       const messages = await this.#schedule.takeOutbox(BATCH, LEASE_MS, only);
-      // Free again, and not found: another instance has it now.
-      for (const [id, at] of this.#stuck)
-        if (at <= now && messages.length === 0) this.#stuck.delete(id);
+      this.#forgetTaken(messages, now);
       if (messages.length === 0) return 'all';
       return (await this.#publishAll(messages)) ? 'more' : 'nothing';
     } catch (error) {
       this.#host.log.warn({ err: error }, 'the outbox could not be read, trying again');
       return 'nothing';
+    }
+  }
+
+  /** Free again, and not found though the oldest come first: another instance has it, or has sent it. */
+  #forgetTaken(messages: readonly OutboxMessage[], now: number): void {
+    const found = new Set(messages.map(({ id }) => id));
+    const last = messages.at(-1)?.id ?? Infinity;
+    for (const [id, at] of this.#stuck) {
+      if (at <= now && id < last && !found.has(id)) this.#stuck.delete(id);
     }
   }
 

@@ -85,7 +85,7 @@ export function readAllow(allow: unknown, isPublic: boolean, faults: Fault[]): A
 }
 
 /** Nobody delivers to these: they are the machine's own, give away credentials, or reach more than one. */
-const never: ReadonlySet<AddressKind> = new Set([
+export const never: ReadonlySet<AddressKind> = new Set([
   'link-local',
   'metadata',
   'multicast',

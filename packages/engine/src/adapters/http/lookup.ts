@@ -3,7 +3,7 @@ import { lookup as systemLookup } from 'node:dns/promises';
 import { isIPv6, type LookupFunction } from 'node:net';
 import { callbackify } from 'node:util';
 import { type AddressKind, parseAddress } from './address.ts';
-import type { Refusal } from './allow.ts';
+import { never, type Refusal } from './allow.ts';
 
 /** All addresses of a host, as texts, in the order in which to try them. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
@@ -15,9 +15,10 @@ export class AddressRefused extends Error {
 
   constructor(host: string, kind: AddressKind) {
     // Without the address itself: who may submit a task need not learn what is inside.
-    super(
-      `'${host}' has a ${kind} address, which is not allowed. If it should be, name it in \`allow\`.`,
-    );
+    const wayOut = never.has(kind)
+      ? 'which is never allowed.'
+      : 'which is not allowed. If it should be, name it in `allow`.';
+    super(`'${host}' has a ${kind} address, ${wayOut}`);
   }
 }
 
