@@ -13,16 +13,16 @@ export default defineConfig({
     maxWorkers: Math.max(2, availableParallelism() - 1),
     globalSetup: ['test/services/global-setup.ts'],
     reporters: ['default', './test/services/reporter.ts'],
-    // What takes a minute by itself runs apart: `npm run test:long`, in CI too.
+    // Whole processes that are started, killed and cut off run apart: `npm run test:long`, in CI too.
     include: isLong
-      ? ['test/**/*.long.test.ts']
+      ? ['test/e2e/**/*.test.ts']
       : [
           'packages/*/src/**/*.test.ts',
           'scripts/**/*.test.ts',
           'test/**/*.test.ts',
           'bench/**/*.test.ts',
         ],
-    exclude: isLong ? [] : ['**/*.long.test.ts', '**/node_modules/**'],
+    exclude: isLong ? [] : ['test/e2e/**', '**/node_modules/**'],
     coverage: {
       provider: 'v8',
       include: ['packages/*/src/**/*.ts'],

@@ -1,6 +1,6 @@
 /**
  * `npm test -- [filters and vitest options]`: one run of every test, vitest's own summary last.
- * `npm run test:long` runs those instead that take a minute each (`*.long.test.ts`).
+ * `npm run test:long` runs those of whole processes instead (test/e2e).
  * With REDRIVE_TEST_REPORT=<file> the run also leaves vitest's JSON report there.
  */
 import { spawnSync } from 'node:child_process';

@@ -46,6 +46,13 @@ export class Link {
     await this.#try();
   }
 
+  /** The broker is there, as somebody else knows: it is tried at once where it would have waited. */
+  hurry(): void {
+    if (this.#timer === undefined || this.#isClosed) return;
+    this.#settings.host.clock.clearTimer(this.#timer);
+    this.#tryAgain();
+  }
+
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -119,7 +126,12 @@ export class Link {
     );
     this.#hasWarned = true;
     this.#set({ isUp: false, why });
-    this.#timer = host.clock.setTimer(() => void this.#try(), delayMs);
+    this.#timer = host.clock.setTimer(() => this.#tryAgain(), delayMs);
+  }
+
+  #tryAgain(): void {
+    this.#timer = undefined;
+    void this.#try();
   }
 
   #set(state: LinkState): void {

@@ -16,6 +16,9 @@ interface Parts {
   consumers: ReadonlySet<SteadyConsumer>;
 }
 
+/** How long publishing waits for the connection that consumes. */
+const PATIENCE_MS = 2000;
+
 /** From one `open` to its `close`: both connections, and what they bring up and down. */
 export class Session {
   readonly #parts: Parts;
@@ -25,6 +28,7 @@ export class Session {
   readonly #declaring = new Set<string>();
   #model: ChannelModel | undefined;
   #timer: unknown;
+  #patience: unknown;
   #blocked: string | undefined;
   #fault: string | undefined;
 
@@ -35,7 +39,7 @@ export class Session {
     this.#parts = parts;
     this.#backoff = new Backoff(policy, host.clock, host.random);
     this.#publishing = new Link('publisher', settings, {
-      up: (model) => publisher.attach(model),
+      up: (model) => this.#beginPublishing(model),
       down: (why) => {
         this.#blocked = undefined;
         publisher.detach(why);
@@ -63,7 +67,9 @@ export class Session {
   }
 
   async close(): Promise<void> {
-    this.#parts.settings.host.clock.clearTimer(this.#timer);
+    const { clock } = this.#parts.settings.host;
+    clock.clearTimer(this.#timer);
+    clock.clearTimer(this.#patience);
     await Promise.all([this.#publishing.close(), this.#consuming.close()]);
   }
 
@@ -76,7 +82,23 @@ export class Session {
     this.#declaring.delete(queue);
   }
 
+  /** What comes in goes first, as far as that is a matter of a moment: see `CatchUp`. */
+  async #beginPublishing(model: ChannelModel): Promise<void> {
+    const { clock } = this.#parts.settings.host;
+    clock.clearTimer(this.#patience);
+    this.#patience = clock.setTimer(() => this.#losePatience(), PATIENCE_MS, true);
+    // Where one connection can be had, so can the other.
+    this.#consuming.hurry();
+    await this.#parts.publisher.attach(model);
+  }
+
+  #losePatience(): void {
+    this.#patience = undefined;
+    this.report();
+  }
+
   async #beginConsuming(model: ChannelModel): Promise<void> {
+    this.#publishing.hurry();
     keepTables(model);
     this.#model = model;
     await this.#declareAll(model);
@@ -119,7 +141,8 @@ export class Session {
     const [out, back] = [this.#publishing.state, this.#consuming.state];
     const { consumers } = this.#parts;
     const isCaughtUp = Array.from(consumers).every((consumer) => consumer.isCaughtUp);
-    const isReady = out.isUp && this.#blocked === undefined && isCaughtUp;
+    const mayCatchUp = consumers.size > 0 && !back.isUp && this.#patience !== undefined;
+    const isReady = out.isUp && this.#blocked === undefined && isCaughtUp && !mayCatchUp;
     if (!out.isUp || !back.isUp) return { state: 'connecting', why: out.why ?? back.why, isReady };
     if (this.#blocked !== undefined) return { state: 'blocked', why: this.#blocked, isReady };
     return { state: 'connected', why: this.#fault, isReady };
