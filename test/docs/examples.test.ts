@@ -5,13 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { migratePostgres } from '@redrive/engine/postgres';
-import { startPgBouncer } from '@redrive/services';
-import {
-  type Database,
-  describeService,
-  freshDatabase,
-  sharedServer,
-} from '@redrive/services/vitest';
+import { type RabbitmqServer, startPgBouncer, startRabbitmq } from '@redrive/services';
+import { type Database, describeService, freshDatabase } from '@redrive/services/vitest';
 import { createService, readSettings } from '@redrive/server';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -28,7 +23,7 @@ const examples = found.typescript.map((example, i) => ({
 
 type Written = Example & { file: string };
 
-const slow = { timeout: 30_000 };
+const slow = { timeout: 90_000 };
 
 beforeAll(() => {
   rmSync(folder, { recursive: true, force: true });
@@ -116,9 +111,16 @@ describeService(['PostgreSQL 18', 'PgBouncer'], () => {
 });
 
 describeService('RabbitMQ', () => {
+  // Of their own: another service on the same broker would take in their dead letters.
+  let server: RabbitmqServer;
+  beforeAll(async () => {
+    server = await startRabbitmq();
+  });
+  afterAll(() => server.stop());
+
   for (const example of needing('RabbitMQ')) {
     it(`${example.at} runs and prints what it says`, slow, async () => {
-      const url = await sharedServer('RabbitMQ');
+      const { url } = server;
       const home = mkdtempSync(join(tmpdir(), 'redrive-docs-'));
       const reading = await readSettings({
         env: {
@@ -184,7 +186,7 @@ async function expectToWork(example: Written, env: Record<string, string> = {}):
   try {
     const running = run(process.execPath, [file], {
       cwd: home,
-      timeout: 20_000,
+      timeout: 60_000,
       env: { ...process.env, ...env },
     });
     if (isService) stopWhenSaid(running.child, prints);

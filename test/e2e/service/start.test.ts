@@ -289,7 +289,7 @@ describePostgres(({ freshDatabase }) => {
 
     await using move = new RedriveProcess(['move'], folder.path, env);
     expect(await move.exit).toBe(0);
-    expect(move.lines.join('\n')).toContain('Moved 1 task ');
+    expect(move.lines.join('\n')).toContain('Moved 1 task');
 
     await using second = serve(folder, env);
     const url = await second.ready();

@@ -228,6 +228,27 @@ describe('what is not HTTP', () => {
   });
 });
 
+describe('what Node would answer by itself', () => {
+  it.each([
+    ['no Host', 'GET / HTTP/1.1\r\nconnection: close\r\n\r\n', 400, 'MALFORMED_REQUEST'],
+    [
+      'an expectation, which is not honoured',
+      'GET /nowhere HTTP/1.1\r\nhost: localhost\r\nexpect: wonders\r\nconnection: close\r\n\r\n',
+      404,
+      'NOT_FOUND',
+    ],
+  ])('is a problem like any other: %s', async (_, request, status, code) => {
+    const { app } = await stage();
+    const { port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.write(request);
+    const text = await textOf(socket);
+    expect(text).toContain(`HTTP/1.1 ${status}`);
+    expect(text).toContain('content-type: application/problem+json');
+    expect(text).toContain(`"code":"${code}"`);
+  });
+});
+
 async function textOf(socket: AsyncIterable<unknown>): Promise<string> {
   let text = '';
   for await (const chunk of socket) text += String(chunk);

@@ -46,6 +46,10 @@ export async function buildApp(context: ServiceContext): Promise<FastifyInstance
     clientErrorHandler: answerBroken,
   }).withTypeProvider<TypeBoxTypeProvider>();
   app.server.maxConnections = MAX_CONNECTIONS;
+  // Whatever else than a 100 a client expects is not honoured, and the request answered like any other.
+  app.server.on('checkExpectation', (request, response) => {
+    app.server.emit('request', request, response);
+  });
   app.setValidatorCompiler(compileValidator);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, readBody);
@@ -98,6 +102,7 @@ function addHooks(
   });
   app.addHook('onRequest', app.rateLimit());
   app.addHook('onRequest', (request, reply, done) => {
+    if (isNameless(request.raw)) throw new Problem('MALFORMED_REQUEST', 'Send a header Host.');
     request.by = guard(request);
     // Here, before anybody reads a body that nobody wants.
     done(request.is404 ? notFound(request, routes) : budget.begin(request, reply));
@@ -154,6 +159,11 @@ function isElsewhere(request: FastifyRequest, routes: RouteList): boolean {
 
 function pathOf({ url }: FastifyRequest): string {
   return url.split('?')[0]!;
+}
+
+/** What HTTP itself forbids. */
+function isNameless({ headers, httpVersion }: FastifyRequest['raw']): boolean {
+  return headers.host === undefined && httpVersion === '1.1';
 }
 
 function notFound(request: FastifyRequest, routes: RouteList): Problem {

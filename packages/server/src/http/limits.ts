@@ -24,6 +24,8 @@ export function serverOptions({ maxRequestBytes, requestTimeoutMs }: Settings) {
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: MAX_PARAM },
     http: {
+      // Refused by a hook: what Node answers by itself is no problem document.
+      requireHostHeader: false,
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs),
       connectionsCheckingInterval: LOOK_MS,

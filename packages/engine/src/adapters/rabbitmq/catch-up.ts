@@ -4,7 +4,7 @@ import type { Received } from '../../ports/broker.ts';
 /** So long without a message: there is none that was handed over before. */
 const QUIET_MS = 100;
 /** Nobody waits longer, whatever else comes. */
-const LONGEST_MS = 2000;
+const LONGEST_MS = 5000;
 
 /**
  * A new consumer first gets what the broker handed over before and nobody acknowledged. Much of that is stored already:

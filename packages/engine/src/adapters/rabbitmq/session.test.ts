@@ -1,7 +1,7 @@
 import { startProxy } from '@redrive/services';
 import { describeService, rabbitmqClient, sharedServer } from '@redrive/services/vitest';
 import { expect, it } from 'vitest';
-import { rabbitmq } from './index.ts';
+import { rabbitmq, type RabbitState } from './index.ts';
 
 const nothing = () => undefined;
 const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
@@ -17,12 +17,15 @@ describeService('RabbitMQ', () => {
     let draws = 0;
     const random = () => [0, 0.999][draws++ % 2]!;
     const policy = { base: '10m', cap: '10m', jitter: 'full' } as const;
-    const broker = rabbitmq({ url: proxy.url, log, policy, random });
+    const states: string[] = [];
+    const onState = ({ state }: RabbitState) => states.push(state);
+    const broker = rabbitmq({ url: proxy.url, log, policy, random, onState });
     await broker.open();
     await broker.consume(await client.queue(), limits, nothing);
+    states.length = 0;
     proxy.cut();
-    await expect.poll(() => broker.state.state, soon).toBe('connecting');
-    await expect.poll(() => broker.state.state, soon).toBe('connected');
+    await expect.poll(() => states.at(-1), soon).toBe('connected');
+    expect(states).toContain('connecting');
     expect(draws).toBe(2);
     await expect.poll(() => broker.isReady, soon).toBe(true);
     await broker.close();
