@@ -1,7 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-const isLong = process.env['REDRIVE_LONG_TESTS'] === '1';
+/** Which of them: those of whole processes (`long`), or those that take a minute and more each (`storm`). */
+const kind = process.env['REDRIVE_TESTS'];
+const storms = 'test/e2e/service/{storm,fuzz}*.test.ts';
 
 export default defineConfig({
   test: {
@@ -14,15 +16,13 @@ export default defineConfig({
     globalSetup: ['test/services/global-setup.ts'],
     reporters: ['default', './test/services/reporter.ts'],
     // Whole processes that are started, killed and cut off run apart: `npm run test:long`, in CI too.
-    include: isLong
-      ? ['test/e2e/**/*.test.ts']
-      : [
-          'packages/*/src/**/*.test.ts',
-          'scripts/**/*.test.ts',
-          'test/**/*.test.ts',
-          'bench/**/*.test.ts',
-        ],
-    exclude: isLong ? [] : ['test/e2e/**', '**/node_modules/**'],
+    include: { long: ['test/e2e/**/*.test.ts'], storm: [storms] }[kind ?? ''] ?? [
+      'packages/*/src/**/*.test.ts',
+      'scripts/**/*.test.ts',
+      'test/**/*.test.ts',
+      'bench/**/*.test.ts',
+    ],
+    exclude: { long: [storms], storm: [] }[kind ?? ''] ?? ['test/e2e/**', '**/node_modules/**'],
     coverage: {
       provider: 'v8',
       include: ['packages/*/src/**/*.ts'],

@@ -4,6 +4,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   core: async () => (await import('./core/suite.ts')).suite,
   engine: async () => (await import('./engine/suite.ts')).suite,
   inbox: async () => (await import('./inbox/suite.ts')).suite,
+  service: async () => (await import('./service/suite.ts')).suite,
 };
 
 export const suiteNames = Object.keys(suites);

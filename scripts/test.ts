@@ -1,6 +1,7 @@
 /**
  * `npm test -- [filters and vitest options]`: one run of every test, vitest's own summary last.
- * `npm run test:long` runs those of whole processes instead (test/e2e).
+ * `npm run test:long` runs those of whole processes instead (test/e2e), `npm run test:storm` those that take a minute and
+ * more each.
  * With REDRIVE_TEST_REPORT=<file> the run also leaves vitest's JSON report there.
  */
 import { spawnSync } from 'node:child_process';
@@ -17,14 +18,15 @@ const reporters = report
     ]
   : [];
 
-const { long, args } = options(process.argv.slice(2));
+const { kind, args } = options(process.argv.slice(2));
 const run = spawnSync(process.execPath, [vitest, 'run', ...reporters, ...args], {
   stdio: 'inherit',
-  env: { ...process.env, ...(long ? { REDRIVE_LONG_TESTS: '1' } : {}) },
+  env: { ...process.env, ...(kind === undefined ? {} : { REDRIVE_TESTS: kind }) },
 });
 // A run that was killed has no status: that is a failure too.
 process.exitCode = run.status ?? 1;
 
-function options(given: string[]): { long: boolean; args: string[] } {
-  return { long: given.includes('--long'), args: given.filter((arg) => arg !== '--long') };
+function options(given: string[]): { kind: string | undefined; args: string[] } {
+  const asked = ['long', 'storm'].find((name) => given.includes(`--${name}`));
+  return { kind: asked, args: given.filter((arg) => arg !== `--${asked}`) };
 }

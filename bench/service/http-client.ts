@@ -1,0 +1,89 @@
+import { connect, type Socket } from 'node:net';
+
+/**
+ * Several connections that are kept, each with one request at a time, over bare sockets with bytes that are made once: the
+ * client must not be what is measured.
+ */
+export class HttpClient implements AsyncDisposable {
+  readonly #connections: Connection[];
+
+  constructor(url: string, path: string, body: string, connections: number) {
+    const { hostname, port, host } = new URL(url);
+    const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
+    const request = Buffer.from(head + body);
+    this.#connections = Array.from(
+      { length: connections },
+      () => new Connection(connect(Number(port), hostname), request),
+    );
+  }
+
+  /** Asks over all connections for so long. Answers how many requests were answered, and the ms until the last of them was. */
+  async ask(forMs: number): Promise<{ answers: number; tookMs: number }> {
+    const startMs = performance.now();
+    const line = async (connection: Connection) => {
+      let answers = 0;
+      for (; performance.now() - startMs < forMs; answers++) {
+        const status = await connection.ask();
+        if (status !== 202) throw new Error(`an answer has status ${status}`);
+      }
+      return answers;
+    };
+    const each = await Promise.all(this.#connections.map(line));
+    const answers = each.reduce((sum, one) => sum + one, 0);
+    return { answers, tookMs: performance.now() - startMs };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const connection of this.#connections) connection.close();
+  }
+}
+
+class Connection {
+  readonly #socket: Socket;
+  readonly #request: Buffer;
+  #rest: Buffer | undefined;
+  #answer: ((status: number) => void) | undefined;
+  #fail: ((error: Error) => void) | undefined;
+
+  constructor(socket: Socket, request: Buffer) {
+    this.#socket = socket.setNoDelay(true);
+    this.#request = request;
+    socket.on('data', (bytes) => this.#receive(bytes));
+    socket.on('error', (error) => this.#fail?.(error));
+    socket.on('close', () => this.#fail?.(new Error('the server closed the connection')));
+  }
+
+  ask(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#answer = resolve;
+      this.#fail = reject;
+      this.#socket.write(this.#request);
+    });
+  }
+
+  close(): void {
+    this.#fail = undefined;
+    this.#socket.destroy();
+  }
+
+  #receive(bytes: Buffer): void {
+    const all = this.#rest ? Buffer.concat([this.#rest, bytes]) : bytes;
+    const response = readResponse(all);
+    this.#rest = response ? undefined : all;
+    if (response) this.#answer?.(response.status);
+  }
+}
+
+const END_OF_HEAD = Buffer.from('\r\n\r\n');
+
+/** The status of the response that these bytes are, or nothing where they are not all of it. NaN: it has no length. */
+export function readResponse(bytes: Buffer): { status: number } | undefined {
+  const end = bytes.indexOf(END_OF_HEAD);
+  if (end < 0) return undefined;
+  const head = bytes.toString('latin1', 0, end);
+  const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1]);
+  // Whoever asked objects to any status but the one it wants.
+  if (Number.isNaN(length)) return { status: Number.NaN };
+  if (bytes.length < end + END_OF_HEAD.length + length) return undefined;
+  return { status: Number(head.slice(9, 12)) };
+}

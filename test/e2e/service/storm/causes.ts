@@ -1,0 +1,50 @@
+/** Why something may have happened twice: the trouble that was made near it. */
+import type { Trouble, TroubleKind } from './journal.ts';
+
+/** `failed twice`: it was delivered twice, and its consumer failed both. */
+export type Cause = TroubleKind | 'failed twice';
+
+/** Something that was done, and done again. */
+export interface Twice {
+  /**
+   * What was lost: the confirm or the settle of a publish, the acknowledgement of what was taken in, that of a consumer; of
+   * a message that is no task also the answer to its commit.
+   */
+  readonly lost: 'publish' | 'intake' | 'consumer' | 'inbox';
+  /** When that was, as far as it can be told. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** When it was done again: what comes later is no cause. */
+  readonly againMs: number;
+}
+
+/** Between a delivery and its settle, on a machine that is busy. */
+const NEAR_MS = 2000;
+
+const ofBroker = ['broker restarted', 'broker killed', 'broker cut', 'confirm lost'] as const;
+const ofDatabase = ['database restarted', 'database killed', 'database cut', 'commit cut'] as const;
+
+/** A database that goes away loses neither a confirm nor an acknowledgement, and whoever stops or waits in order loses nothing. */
+const causes: Record<Twice['lost'], ReadonlySet<TroubleKind>> = {
+  // A broker that takes nothing for longer than a confirm may take is as good as one that lost it.
+  publish: new Set(['service killed', 'broker blocked', ...ofBroker]),
+  intake: new Set(['service killed', ...ofBroker]),
+  consumer: new Set(['broker restarted', 'broker killed']),
+  inbox: new Set(['service killed', ...ofBroker, ...ofDatabase]),
+};
+
+export interface Found {
+  cause: Cause | undefined;
+  /** How far the nearest trouble that could be the cause is away. */
+  distanceMs: number;
+}
+
+export function causeOf(twice: Twice, troubles: readonly Trouble[]): Found {
+  let nearest: Found = { cause: undefined, distanceMs: Infinity };
+  for (const { what, fromMs, toMs } of troubles) {
+    if (!causes[twice.lost].has(what) || fromMs > twice.againMs) continue;
+    const distanceMs = Math.max(0, fromMs - twice.toMs, twice.fromMs - toMs);
+    if (distanceMs < nearest.distanceMs) nearest = { cause: what, distanceMs };
+  }
+  return nearest.distanceMs <= NEAR_MS ? nearest : { ...nearest, cause: undefined };
+}

@@ -1,0 +1,89 @@
+/** Those who work on the original queues, and one who reads the review queue. Each notes what it gets, and when. */
+import type { ChannelModel, ConfirmChannel, ConsumeMessage } from 'amqplib';
+import type { Journal, SentBack } from './journal.ts';
+import { ack, confirmChannel, Peer, publish } from './peer.ts';
+import { failedAgain, failsAt, numberIn, planOf, queues } from './plans.ts';
+
+const PREFETCH = 300;
+const RETRY_QUEUE = 'retry.scheduled';
+const REVIEW_QUEUE = 'manual-review.pending';
+
+export class Consumers implements AsyncDisposable {
+  readonly #journal: Journal;
+  readonly #peers: Peer[];
+
+  constructor(url: string, journal: Journal) {
+    this.#journal = journal;
+    const workers = queues.map(
+      (queue) => new Peer(url, (connection) => this.#work(connection, queue)),
+    );
+    this.#peers = [...workers, new Peer(url, (connection) => this.#readReviews(connection))];
+  }
+
+  async start(): Promise<void> {
+    await Promise.all(this.#peers.map((peer) => peer.start()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#peers.map((peer) => peer[Symbol.asyncDispose]()));
+  }
+
+  async #work(connection: ChannelModel, queue: string): Promise<void> {
+    const channel = await confirmChannel(connection);
+    await channel.assertQueue(queue);
+    await channel.prefetch(PREFETCH);
+    await channel.consume(queue, (message) => {
+      if (message) void this.#receive(channel, queue, message);
+    });
+  }
+
+  async #receive(channel: ConfirmChannel, queue: string, message: ConsumeMessage): Promise<void> {
+    const { content, fields, properties } = message;
+    const plan = planOf(numberIn(content));
+    const headers = properties.headers ?? {};
+    const count = Number(headers['x-retry-count']);
+    const { number } = plan;
+    const isTaken = !failsAt(plan, count);
+    const receipt = {
+      number,
+      count,
+      queue,
+      id: String(headers['x-message-id']),
+      atMs: Date.now(),
+      isRedelivered: fields.redelivered,
+      isIntact: content.equals(plan.payload),
+    };
+    this.#journal.receive(receipt, isTaken);
+    if (isTaken) return ack(channel, message);
+    const { body, contentType } = failedAgain(plan, count);
+    const back: SentBack = { number, count, atMs: Date.now(), isConfirmed: false };
+    this.#journal.sentBack.push(back);
+    const passedOn = plan.manner === 'headers' ? { headers } : {};
+    back.isConfirmed = await publish(channel, RETRY_QUEUE, body, { contentType, ...passedOn });
+    // Otherwise it comes again, and is sent back again.
+    if (back.isConfirmed) ack(channel, message);
+  }
+
+  async #readReviews(connection: ChannelModel): Promise<void> {
+    const channel = await confirmChannel(connection);
+    await channel.assertQueue(REVIEW_QUEUE);
+    await channel.prefetch(PREFETCH);
+    await channel.consume(REVIEW_QUEUE, (message) => {
+      if (!message) return;
+      const { content, fields, properties } = message;
+      const body = JSON.parse(content.toString()) as {
+        message_id: string;
+        original_payload: string;
+      };
+      const reason: unknown = properties.headers?.['x-review-reason'] ?? 'EXHAUSTED';
+      this.#journal.review({
+        number: numberIn(Buffer.from(body.original_payload, 'base64')),
+        id: body.message_id,
+        reason: String(reason),
+        isRedelivered: fields.redelivered,
+        atMs: Date.now(),
+      });
+      ack(channel, message);
+    });
+  }
+}
