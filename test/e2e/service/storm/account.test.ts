@@ -257,4 +257,20 @@ describe('the account of a storm', () => {
       'counted: failed twice',
     ]);
   });
+
+  it('excuses a message that was used up by one failure that came twice, before it was ever delivered', () => {
+    const usesUp = find(({ kind }) => kind === 'usesUp');
+    const story = {
+      sent: [sent(usesUp)],
+      reviews: [told(usesUp, 40_000)],
+      items: [item(usesUp)],
+      rows: [row(usesUp, 'failed')],
+    };
+    const troubles = [trouble('service killed', 9000)];
+    expect(accountOf({ ...story, troubles })).toMatchObject({
+      faults: [],
+      deviations: [{ type: 'skipped', cause: 'service killed' }],
+    });
+    expect(accountOf(story).faults).toHaveLength(1);
+  });
 });

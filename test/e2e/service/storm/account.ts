@@ -194,9 +194,10 @@ function deviationsOf(story: Story, causeFor: (twice: Twice) => Found): Unsettle
     return { type: 'review', ...causeFor(lost) };
   });
 
-  // Whatever was read from the retry queue was read before the next delivery, and perhaps once more.
+  // Whatever was read from the retry queue was read before anything came of it, and perhaps once more.
+  const came = inOrder([...receipts, ...reviews]);
   const read = [sent, ...sentBack].map(({ atMs: fromMs }) => {
-    const next = inOrder(receipts).find(({ atMs }) => atMs > fromMs);
+    const next = came.find(({ atMs }) => atMs > fromMs);
     return { fromMs, toMs: next?.atMs ?? fromMs };
   });
   const counted = (type: 'counted' | 'skipped' | 'early', againMs: number): Unsettled => {
