@@ -19,7 +19,12 @@ describe('the last line of a CI run', () => {
 
   it('counts skipped tests apart from both', () => {
     const report = { ...clean, numPendingTests: 2, numTodoTests: 1 };
-    expect(tally(JSON.stringify(report), 0)).toEqual({ passed: 7, failed: 0, skipped: 3 });
+    expect(tally(JSON.stringify(report), 0)).toEqual({
+      passed: 7,
+      failed: 0,
+      skipped: 3,
+      failures: [],
+    });
     expect(count(report)).toBe('7 passed, 0 failed');
   });
 
@@ -37,6 +42,23 @@ describe('the last line of a CI run', () => {
 
   it('fails when the runner failed for a reason that no test shows', () => {
     expect(count(clean, 1)).toBe('7 passed, 1 failed');
+  });
+
+  it('names what failed and why, since the output of the run may be cut off', () => {
+    const test = { status: 'failed', fullName: 'a b', failureMessages: ['Error: no\n at x'] };
+    const files = [
+      { name: 'one.test.ts', status: 'failed', assertionResults: [test] },
+      { name: 'two.test.ts', status: 'failed', message: 'cannot load', assertionResults: [] },
+    ];
+    const report = { ...clean, numFailedTests: 1, testResults: files };
+    expect(tally(JSON.stringify(report), 1).failures).toEqual([
+      'one.test.ts: a b\n    Error: no\n     at x',
+      'two.test.ts\n    cannot load',
+    ]);
+    expect(tally(JSON.stringify(clean), 3).failures).toEqual([
+      'the runner ended with 3, though no test failed',
+    ]);
+    expect(tally(undefined, 1).failures).toEqual(['the runner left no report']);
   });
 
   it('fails when the runner crashed before it could report', () => {

@@ -4,10 +4,14 @@
  */
 import { readFileSync } from 'node:fs';
 
+const REASON_LINES = 12;
+
 export interface Tally {
   passed: number;
   failed: number;
   skipped: number;
+  /** What failed, by name. */
+  failures: string[];
 }
 
 interface Report {
@@ -15,7 +19,14 @@ interface Report {
   numFailedTests: number;
   numPendingTests: number;
   numTodoTests: number;
-  testResults: { status: string; assertionResults: { status: string }[] }[];
+  testResults: FileResult[];
+}
+
+interface FileResult {
+  name: string;
+  status: string;
+  message?: string;
+  assertionResults: { status: string; fullName: string; failureMessages?: string[] }[];
 }
 
 /**
@@ -24,17 +35,36 @@ interface Report {
  */
 export function tally(reportText: string | undefined, exitCode: number): Tally {
   const report = parse(reportText);
-  if (!report) return { passed: 0, failed: 1, skipped: 0 };
+  if (!report) {
+    return { passed: 0, failed: 1, skipped: 0, failures: ['the runner left no report'] };
+  }
   const brokenFiles = report.testResults.filter(
     (file) =>
       file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
   );
   const failed = report.numFailedTests + brokenFiles.length;
+  const isUnexplained = failed === 0 && exitCode !== 0;
   return {
     passed: report.numPassedTests,
-    failed: failed === 0 && exitCode !== 0 ? 1 : failed,
+    failed: isUnexplained ? 1 : failed,
     skipped: report.numPendingTests + report.numTodoTests,
+    failures: [
+      ...report.testResults.flatMap(failedTests),
+      ...brokenFiles.map(({ name, message }) => withReason(name, message)),
+      ...(isUnexplained ? [`the runner ended with ${exitCode}, though no test failed`] : []),
+    ],
   };
+}
+
+function failedTests({ name, assertionResults }: FileResult): string[] {
+  return assertionResults
+    .filter(({ status }) => status === 'failed')
+    .map((test) => withReason(`${name}: ${test.fullName}`, test.failureMessages?.[0]));
+}
+
+/** With the first lines of why: the run's own output may be long gone. */
+function withReason(name: string, reason = ''): string {
+  return [name, ...reason.split('\n').slice(0, REASON_LINES)].join('\n    ').trimEnd();
 }
 
 export function line({ passed, failed }: Tally): string {
@@ -59,13 +89,15 @@ function read(path: string): string | undefined {
 
 if (import.meta.main) {
   const args = process.argv.slice(2);
-  const result = { passed: 0, failed: 0, skipped: 0 };
+  const result: Tally = { passed: 0, failed: 0, skipped: 0, failures: [] };
   for (let i = 0; i < args.length || i === 0; i += 2) {
     const one = tally(read(args[i] ?? ''), Number(args[i + 1] ?? '1'));
     result.passed += one.passed;
     result.failed += one.failed;
     result.skipped += one.skipped;
+    result.failures.push(...one.failures);
   }
+  for (const failure of result.failures) console.log(`✗ ${failure}`);
   if (result.skipped > 0) console.log(`${result.skipped} skipped`);
   console.log(line(result));
   process.exitCode = result.failed > 0 ? 1 : 0;

@@ -21,7 +21,12 @@ const reporters = report
 const { kind, args } = options(process.argv.slice(2));
 const run = spawnSync(process.execPath, [vitest, 'run', ...reporters, ...args], {
   stdio: 'inherit',
-  env: { ...process.env, ...(kind === undefined ? {} : { REDRIVE_TESTS: kind }) },
+  env: {
+    // The many processes of a run load the same source: compiled once, a start takes a third of the time.
+    NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)),
+    ...process.env,
+    ...(kind === undefined ? {} : { REDRIVE_TESTS: kind }),
+  },
 });
 // A run that was killed has no status: that is a failure too.
 process.exitCode = run.status ?? 1;

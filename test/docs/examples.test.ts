@@ -9,7 +9,7 @@ import { type RabbitmqServer, startPgBouncer, startRabbitmq } from '@redrive/ser
 import { type Database, describeService, freshDatabase } from '@redrive/services/vitest';
 import { createService, readSettings } from '@redrive/server';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Example, examplesIn, findExamples, isPrinted, type Need } from './examples.ts';
 
 const run = promisify(execFile);
@@ -24,6 +24,8 @@ const examples = found.typescript.map((example, i) => ({
 type Written = Example & { file: string };
 
 const slow = { timeout: 90_000 };
+/** Said outright: vitest writes `concurrent` into an object that a concurrent test was given. */
+const alone = { timeout: 90_000, concurrent: false };
 
 beforeAll(() => {
   rmSync(folder, { recursive: true, force: true });
@@ -119,7 +121,7 @@ describeService('RabbitMQ', () => {
   afterAll(() => server.stop());
 
   for (const example of needing('RabbitMQ')) {
-    it(`${example.at} runs and prints what it says`, slow, async () => {
+    it(`${example.at} runs and prints what it says`, alone, async () => {
       const { url } = server;
       const home = mkdtempSync(join(tmpdir(), 'redrive-docs-'));
       const reading = await readSettings({
@@ -136,8 +138,13 @@ describeService('RabbitMQ', () => {
       if (!reading.ok) throw new Error(JSON.stringify(reading.faults));
       const service = createService(reading.settings);
       try {
-        await service.start();
-        await service.ready;
+        const listening = await service.start();
+        // Before its exchange is there, RabbitMQ would drop what dies.
+        await vi.waitFor(async () => {
+          expect(await (await fetch(`${listening.url}/health/ready`)).text()).toContain(
+            '"ready":true',
+          );
+        }, 10_000);
         await expectToWork(example, { RABBITMQ_URL: url });
       } finally {
         await service.stop();

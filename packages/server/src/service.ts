@@ -16,7 +16,7 @@ export interface Service {
   start(): Promise<{ url: string }>;
   /** Brings to an end what runs. Called again: hurries. */
   stop(): Promise<void>;
-  /** True once it works. False: it was stopped before. It rejects where no waiting would help. */
+  /** True once its store is open and it works; a broker may still be away: `/health/ready` tells. False: it was stopped before. It rejects where no waiting would help. */
   readonly ready: Promise<boolean>;
 }
 
