@@ -1,8 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** Which of them: those of whole processes (`long`), or those that take a minute and more each (`storm`). */
+/** Which of them: those of whole processes and of every version (`long`), or those that take a minute and more each (`storm`). */
 const kind = process.env['REDRIVE_TESTS'];
+/** On each version of PostgreSQL. */
+const versions = 'packages/engine/src/adapters/postgres/*.test.ts';
 const storms = 'test/e2e/service/{storm,fuzz}*.test.ts';
 
 export default defineConfig({
@@ -15,8 +17,8 @@ export default defineConfig({
     maxWorkers: Math.max(2, availableParallelism() - 1),
     globalSetup: ['test/services/global-setup.ts'],
     reporters: ['default', './test/services/reporter.ts'],
-    // Whole processes that are started, killed and cut off run apart: `npm run test:long`, in CI too.
-    include: { long: ['test/e2e/**/*.test.ts'], storm: [storms] }[kind ?? ''] ?? [
+    // Whole processes that are started, killed and cut off, and older servers, run apart: `npm run test:long`, in CI too.
+    include: { long: ['test/e2e/**/*.test.ts', versions], storm: [storms] }[kind ?? ''] ?? [
       'packages/*/src/**/*.test.ts',
       'scripts/**/*.test.ts',
       'test/**/*.test.ts',
