@@ -2,6 +2,7 @@ import type { Policy } from 'redrive';
 import { EngineError, type EngineErrorCode } from './errors.ts';
 import type { Destination, NewTask, TaskContext } from './task.ts';
 import { laneOf } from './task.ts';
+import { remember } from './remember.ts';
 import { cleanData } from './text.ts';
 import { uuidOf } from './uuid.ts';
 
@@ -183,14 +184,19 @@ function idOf(
 }
 
 function httpDestination(address: string): Destination {
-  if (address.length > MAX_ADDRESS || !URL.canParse(address)) {
+  return { kind: 'http', address: checkedUrl(address) };
+}
+
+/** As it is written in the end. */
+const checkedUrl = remember((address) => {
+  const url = address.length > MAX_ADDRESS ? null : URL.parse(address);
+  if (!url) {
     throw refused(
       'NO_DESTINATION',
       'to',
       `'${address.slice(0, 100)}' is not a URL of at most ${MAX_ADDRESS} characters.`,
     );
   }
-  const url = new URL(address);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw refused('NO_DESTINATION', 'to', `${url.protocol} is neither http: nor https:.`);
   }
@@ -201,12 +207,12 @@ function httpDestination(address: string): Destination {
       'A URL must not carry credentials: name a secret in context.secret.',
     );
   }
-  // As it is written in the end: a name in other letters grows.
+  // A name in other letters grows.
   if (url.href.length > MAX_ADDRESS || url.origin.length > MAX_LANE) {
     throw refused('NO_DESTINATION', 'to', `The URL has more than ${MAX_ADDRESS} characters.`);
   }
-  return { kind: 'http', address: url.href };
-}
+  return url.href;
+});
 
 function checkedName(name: string): string {
   if (name === '' || !isCleanText(name, MAX_NAME_BYTES)) {

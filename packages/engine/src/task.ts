@@ -1,4 +1,5 @@
 import type { Failure } from 'redrive';
+import { remember } from './remember.ts';
 
 /** Where a task goes: a local handler, a URL, or a broker's queue (`kind` is the broker's). */
 export interface Destination {
@@ -127,8 +128,10 @@ export interface AttemptRecord {
 
 /** What a lane is called: an HTTP origin, or `kind:address`. */
 export function laneOf({ kind, address }: Destination): string {
-  return kind === 'http' ? new URL(address).origin : `${kind}:${address}`;
+  return kind === 'http' ? originOf(address) : `${kind}:${address}`;
 }
+
+const originOf = remember((address) => new URL(address).origin);
 
 /** The same for every execution, so that a receiver can tell a repetition. What an operator changed is another message. */
 export function idempotencyKeyOf({ messageId, edited }: Task): string {

@@ -15,8 +15,8 @@ export function readDestination(
   if (meant.kind !== 'http') {
     return refused(`Nothing is delivered to a '${meant.kind}': give a URL, or queue:NAME.`);
   }
-  if (!URL.canParse(meant.address)) return refused('It is not a URL.');
-  const url = new URL(meant.address);
+  const url = URL.parse(meant.address);
+  if (!url) return refused('It is not a URL.');
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     return refused('A URL begins with http: or https:.');
   }

@@ -1,6 +1,7 @@
 /** Delivers tasks to `http://` and `https://` URLs. */
 import type { TaskFault } from '../../errors.ts';
 import type { Delivery, Outcome, Run } from '../../ports/delivery.ts';
+import { remember } from '../../remember.ts';
 import type { Destination, Task, TaskContext } from '../../task.ts';
 import { type Address, parseAddress } from './address.ts';
 import type { Allowed } from './allow.ts';
@@ -44,8 +45,8 @@ class HttpDelivery implements Required<Delivery> {
   }
 
   check({ address }: Destination, context: TaskContext | undefined): TaskFault[] {
-    const fault = checkUrl(address) ?? this.#checkHost(new URL(address));
-    return [...(fault ? [fault] : []), ...checkContext(context)];
+    const fault = this.#checkAddress(address);
+    return [...(fault ? [{ ...fault }] : []), ...checkContext(context)];
   }
 
   async deliver(task: Task, run: Run): Promise<Outcome> {
@@ -83,6 +84,10 @@ class HttpDelivery implements Required<Delivery> {
     this.#connections.close();
     return Promise.resolve();
   }
+
+  readonly #checkAddress = remember(
+    (address) => checkUrl(address) ?? this.#checkHost(new URL(address)),
+  );
 
   /** Where only what is listed is allowed, a host that is not can be told of at once. */
   #checkHost(url: URL): TaskFault | undefined {

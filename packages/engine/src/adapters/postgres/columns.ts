@@ -102,11 +102,13 @@ export function isUuid(text: string): boolean {
 /** What a new task takes into its row, besides its times. What no task of the batch has stays at its default. */
 export function columnsOfNew(tasks: readonly NewTask[]): { columns: Column[]; sql: ColumnSql[] } {
   const used = [...identity, ...newOnly, ...mutable]
-    .map((column) => ({ column, values: tasks.map(column.of) }))
-    .filter(({ values, column: { name } }) =>
-      values.some((value) => value != null && value !== defaults[name]),
-    );
+    .filter(({ name, of }) => tasks.some((task) => !isDefault(name, of(task))))
+    .map((column) => ({ column, values: tasks.map(column.of) }));
   return shape(used, { attempt: '0', status: `'pending'` });
+}
+
+function isDefault(name: string, value: Element | null | undefined): boolean {
+  return value == null || value === defaults[name];
 }
 
 /** What differs between tasks as they were read and as they are to be. */
