@@ -17,7 +17,9 @@ interface Internals {
   /** Bytes that were received and not looked at yet. */
   rest?: Buffer;
   recvFrame?: () => unknown;
-  stream?: { destroy?: () => void };
+  stream?: { destroy?: () => void; cork?: () => void; uncork?: () => void };
+  /** Brings what the channels have to say to the socket. */
+  muxer?: { _readIncoming?: () => void };
 }
 
 /** The largest frame that both sides agreed on. */
@@ -28,6 +30,21 @@ export function frameBytesOf(model: ChannelModel): number {
 /** Ends the socket at once: amqplib waits for what it has written, which on a dead connection is for ever. */
 export function destroySocket(model: ChannelModel): void {
   internalsOf(model).stream?.destroy?.();
+}
+
+/** From now on what is said at one moment goes out at once: amqplib would ask the system for each message by itself. */
+export function writeTogether(model: ChannelModel): void {
+  const { muxer, stream } = internalsOf(model);
+  const write = muxer?._readIncoming;
+  if (!muxer || !write || !stream?.cork || !stream.uncork) return;
+  muxer._readIncoming = () => {
+    stream.cork!();
+    try {
+      write.call(muxer);
+    } finally {
+      stream.uncork!();
+    }
+  };
 }
 
 /**

@@ -1,7 +1,7 @@
 import amqp, { type ChannelModel } from 'amqplib';
 import { Backoff } from './backoff.ts';
 import { textOf, whyNoConnection } from './failures.ts';
-import { destroySocket } from './internals.ts';
+import { destroySocket, writeTogether } from './internals.ts';
 import type { RabbitSettings } from './options.ts';
 import type { LinkState } from './state.ts';
 
@@ -88,6 +88,7 @@ export class Link {
 
   async #begin(model: ChannelModel): Promise<void> {
     this.#model = model;
+    writeTogether(model);
     model.on('close', (error) => {
       this.#ended(model, error ? textOf(error) : 'it was closed');
       // What the broker closed in order may still be answered. Anything else may never be.
