@@ -19,7 +19,7 @@ describe('an id of texts', () => {
 describe('an id of a moment', () => {
   it('is a UUIDv7 that grows with time', () => {
     const at = (nowMs: number) => uuidAt(nowMs, () => 0.5);
-    expect(at(0x0123_4567_89ab)).toBe('01234567-89ab-7800-a000-800000800000');
+    expect(at(0x0123_4567_89ab)).toBe('01234567-89ab-7800-a000-800000000000');
     expect(at(1_700_000_000_001) > at(1_700_000_000_000)).toBe(true);
     expect(shape.exec(uuidAt(1, Math.random))?.[1]).toBe('7');
   });

@@ -12,15 +12,18 @@ const namespace = Buffer.from('6f1c3c1e9d5b4a7e8a2f0c4d7b9e1a35', 'hex');
 
 /** A UUIDv7: its first half grows with time, so that new rows go to the end of an index. */
 export function uuidAt(nowMs: number, random: () => number): string {
-  const ms = Math.max(0, Math.floor(nowMs)) % 2 ** 48;
-  // Small numbers, each with a leading 1 that keeps its zeros: writing large ones takes several times as long.
-  const time = (0x1000000 + Math.floor(ms / 0x1000000)).toString(16);
-  const rest = (0x1000000 + (ms % 0x1000000)).toString(16);
+  const time = hex48(Math.max(0, Math.floor(nowMs)) % 2 ** 48);
   const version = (0x7000 + Math.floor(random() * 0x1000)).toString(16);
   const variant = (0x8000 + Math.floor(random() * 0x4000)).toString(16);
-  const one = (0x1000000 + Math.floor(random() * 0x1000000)).toString(16);
-  const two = (0x1000000 + Math.floor(random() * 0x1000000)).toString(16);
-  return `${time.slice(1)}${rest.slice(1, 3)}-${rest.slice(3)}-${version}-${variant}-${one.slice(1)}${two.slice(1)}`;
+  const rest = hex48(Math.floor(random() * 2 ** 48));
+  return `${time.slice(0, 8)}-${time.slice(8)}-${version}-${variant}-${rest}`;
+}
+
+/** By halves, with a leading 1 that keeps the zeros: writing one large number takes several times as long. */
+function hex48(value: number): string {
+  const high = (0x1000000 + Math.floor(value / 0x1000000)).toString(16);
+  const low = (0x1000000 + (value % 0x1000000)).toString(16);
+  return high.slice(1) + low.slice(1);
 }
 
 function formatted(bytes: Buffer, version: number): string {
