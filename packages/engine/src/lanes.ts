@@ -291,7 +291,7 @@ export class Lanes {
     lane.writing = false;
     if (isWritten) {
       this.#adopt(lane, state, version + 1);
-      this.#host.log.info({ lane: lane.name, breaker: state.breaker.state }, 'lane changed');
+      this.#say(lane.name, state);
       return this.#changed();
     }
     try {
@@ -299,6 +299,16 @@ export class Lanes {
     } catch (error) {
       this.#host.log.warn({ err: error }, 'the state of the lanes could not be read');
     }
+  }
+
+  #say(lane: string, { breaker }: LaneState): void {
+    if (breaker.state !== 'open') {
+      this.#host.log.info({ lane, breaker: breaker.state }, 'lane changed');
+      return;
+    }
+    const { openings, untilMs } = breaker;
+    const until = new Date(untilMs).toISOString();
+    this.#host.log.warn({ lane, openings, until }, 'a lane rests: too much failed there in a row');
   }
 
   #adopt(lane: Lane, state: LaneState, version: number): void {

@@ -125,9 +125,20 @@ describe('the observers of a service', () => {
     await engine.stop();
   });
 
-  it('have no webhook where none is set', async () => {
-    const { observers } = await serviceOf();
-    expect(observers.hooks.inbox).toEqual({});
+  it('log what enters the inbox, and tell nobody else where no webhook is set', async () => {
+    const { observers, lines, posted } = await serviceOf();
+    await observers.hooks.inbox.onEntry?.({
+      fingerprint: 'f',
+      lane: 'queue:orders',
+      reason: 'EXHAUSTED',
+      failure: { class: 'transient' },
+      count: 1,
+      firstAtMs: 0,
+      lastAtMs: 0,
+      id: 'm-1',
+    });
+    expect(JSON.parse(lines.at(-1)!)).toMatchObject({ level: 'warn', msg: 'entered the inbox' });
+    expect(posted).toEqual([]);
   });
 
   it('log what the engine says, in the words of the service', async () => {

@@ -16,12 +16,13 @@ import { Feed } from './events.ts';
 import { type BrokerWithState, HealthChecks } from './health.ts';
 import { createLog, engineLog, type LogOutput } from './log.ts';
 import { ServiceMetrics } from './metrics.ts';
+import { Notices } from './notices.ts';
 import { observedBroker } from './observed-broker.ts';
 import { observedDelivery } from './observed-delivery.ts';
 import { observedSource } from './observed-source.ts';
 import { type StoreTimes, timedStore } from './timed-store.ts';
 import { Tracing } from './tracing.ts';
-import { inboxWebhook } from './webhook.ts';
+import { inboxWebhook, WINDOW_MS } from './webhook.ts';
 
 interface ObserverOptions {
   settings: Settings;
@@ -69,6 +70,11 @@ export function createObservers(options: ObserverOptions): Observers {
   const { inboxWebhookUrl: url, serviceName } = settings;
   const webhook =
     url === undefined ? undefined : inboxWebhook({ url, serviceName, instance, clock, log });
+  const { rabbitmqUrl, only } = settings;
+  const notices = new Notices({
+    log,
+    isQueueless: rabbitmqUrl === undefined && only === undefined,
+  });
   const parts = { metrics, tracing, clock };
 
   return {
@@ -82,8 +88,15 @@ export function createObservers(options: ObserverOptions): Observers {
         metrics.engineEvent(event);
         feed.add(event);
         health.engineEvent(event);
+        notices.engineEvent(event);
       },
-      inbox: webhook ? { onEntry: webhook.onEntry, debounce: webhook.debounceMs } : {},
+      inbox: {
+        debounce: WINDOW_MS,
+        onEntry: (entry) => {
+          notices.entered(entry);
+          return webhook?.onEntry(entry);
+        },
+      },
     },
     store: (store) => {
       const stored: StoreTimes['stored'] = (operation, seconds, failed, error) => {

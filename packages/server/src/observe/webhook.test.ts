@@ -3,7 +3,7 @@ import { createTestEngine } from '@redrive/engine/testing';
 import { pino } from 'pino';
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
-import { inboxWebhook } from './webhook.ts';
+import { inboxWebhook, WINDOW_MS } from './webhook.ts';
 
 const url = 'https://hooks.example.com/inbox';
 
@@ -61,7 +61,7 @@ describe('the inbox webhook', () => {
     await hook.onEntry({ ...entry, count: 1 });
     await hook.onEntry({ ...entry, fingerprint: 'beef' });
     expect(engine.submitted(url)).toHaveLength(2);
-    await clock.advance(hook.debounceMs);
+    await clock.advance(WINDOW_MS);
     await hook.onEntry(entry);
     expect(engine.submitted(url)).toHaveLength(3);
   });

@@ -12,7 +12,7 @@ interface WebhookOptions {
 }
 
 /** A group is told of at most once in this time. */
-const WINDOW_MS = 60_000;
+export const WINDOW_MS = 60_000;
 const MAX_TEXT = 1024;
 
 /**
@@ -44,7 +44,6 @@ export function inboxWebhook(options: WebhookOptions) {
 
   return {
     onEntry,
-    debounceMs: WINDOW_MS,
     attach: (to: Pick<Engine, 'submit'>): void => {
       engine = to;
     },
