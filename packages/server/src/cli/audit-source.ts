@@ -1,8 +1,8 @@
 /** Where an audit trail comes from: a server, or lines of JSON. */
 import { type AuditEvent, isConfigError, parsePolicy, type Policy } from 'redrive';
+import { isAuditEntry } from './answers.ts';
 import type { Client, Query } from './client.ts';
 import { linesOf } from './lines.ts';
-import type { AuditView } from './wire.ts';
 
 const PATH = '/api/v1/audit';
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
@@ -24,7 +24,7 @@ export async function auditOfServer(
   limit: number,
 ): Promise<{ events: AuditEvent[]; isAll: boolean }> {
   const events: AuditEvent[] = [];
-  for await (const { event } of client.items<AuditView>(PATH, query, limit + 1)) {
+  for await (const { event } of client.items(isAuditEntry, PATH, query, limit + 1)) {
     events.push(event as AuditEvent);
   }
   const isAll = events.length <= limit;
@@ -35,7 +35,7 @@ export async function auditOfServer(
 export async function policiesOf(client: Client): Promise<Policy[]> {
   const policies = new Map<string, Policy>();
   const query = { type: 'policy_registered' };
-  for await (const { event } of client.items<AuditView>(PATH, query, MAX_POLICIES)) {
+  for await (const { event } of client.items(isAuditEntry, PATH, query, MAX_POLICIES)) {
     const policy = policyOf(event['definition']);
     if (policy && policy.fingerprint === event['policy']) policies.set(policy.fingerprint, policy);
   }

@@ -1,10 +1,10 @@
 /** Follows a bulk job until it is over, or until whoever watches has seen enough. */
+import { isJob } from './answers.ts';
 import type { Client } from './client.ts';
 import { CommandError, exits, type Io } from './command.ts';
 import { isOver, jobLines } from './job-lines.ts';
 import type { Output } from './output.ts';
 import { LiveArea, pause } from './progress.ts';
-import type { JobView } from './wire.ts';
 
 const LOOK_MS = 300;
 /** The server may be away for a moment; the job goes on as soon as some instance is back. */
@@ -22,8 +22,10 @@ export async function watchJob(
   let told = '';
   try {
     for (;;) {
-      const job = await look();
-      if (job === undefined) return leave(id, output, io);
+      const seen = await look();
+      if (seen === undefined) return leave(id, output, io);
+      // What is no job now will be none in a minute.
+      const job = client.as(isJob, seen.answer);
       const lines = jobLines(job, output);
       const text = lines.join('\n');
       if (area) area.draw(lines);
@@ -45,14 +47,14 @@ function patientLook(
   id: number,
   client: Client,
   signal: AbortSignal,
-): () => Promise<JobView | undefined> {
+): () => Promise<{ answer: unknown } | undefined> {
   let awaySince: number | undefined;
   return async () => {
     while (!signal.aborted) {
       try {
-        const job = await client.get<JobView>(`/api/v1/review/bulk/${id}`);
+        const answer = await client.get(`/api/v1/review/bulk/${id}`);
         awaySince = undefined;
-        return job;
+        return { answer };
       } catch (error) {
         const isAway = error instanceof CommandError && error.exit === exits.unavailable;
         awaySince ??= performance.now();

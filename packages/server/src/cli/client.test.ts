@@ -50,7 +50,7 @@ describe('the client', () => {
       json(response, 200, { items, next_cursor: String(from + limit) });
     });
     const items: number[] = [];
-    for await (const item of client.items<number>('/list', { state: 'open' }, 150))
+    for await (const item of client.items(isNumber, '/list', { state: 'open' }, 150))
       items.push(item);
     expect(items).toHaveLength(150);
     expect(items.at(-1)).toBe(149);
@@ -64,7 +64,7 @@ describe('the client', () => {
     ];
     const client = await clientOn((_, response) => json(response, 200, pages.shift()));
     const items: number[] = [];
-    for await (const item of client.items<number>('/list', {}, 10)) items.push(item);
+    for await (const item of client.items(isNumber, '/list', {}, 10)) items.push(item);
     expect(items).toEqual([1]);
   });
 
@@ -245,6 +245,8 @@ describe('who asks', () => {
     expect(seen).toBe(name);
   });
 });
+
+const isNumber = (data: unknown): data is number => typeof data === 'number';
 
 function ioWith(env: Record<string, string>): Io {
   return { env } as unknown as Io;

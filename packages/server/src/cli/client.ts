@@ -1,5 +1,6 @@
 /** The HTTP API from outside: what a command asks a server, and what becomes of it when that does not go well. */
 import { parseExactly } from '../http/exact-json.ts';
+import { type Guard, isPageOf, isReady } from './answers.ts';
 import { CommandError, exits, type Io, type OptionTable } from './command.ts';
 import { shown } from './safe-text.ts';
 import type { ReadyView } from './wire.ts';
@@ -96,45 +97,51 @@ export class Client {
     this.#timeoutMs = Math.min(timeoutMs, MAX_TIMER_MS);
   }
 
-  get<T>(path: string, query: Query = {}): Promise<T> {
-    return this.#ask<T>('GET', path + queryOf(query));
+  get(path: string, query: Query = {}): Promise<unknown> {
+    return this.#ask('GET', path + queryOf(query));
   }
 
-  post<T>(
+  post(
     path: string,
     body: unknown = {},
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<T> {
-    return this.#ask<T>(
-      'POST',
-      path,
-      typeof body === 'string' ? body : JSON.stringify(body),
-      headers,
-    );
+  ): Promise<unknown> {
+    return this.#ask('POST', path, typeof body === 'string' ? body : JSON.stringify(body), headers);
   }
 
-  put<T>(path: string, body: unknown): Promise<T> {
-    return this.#ask<T>('PUT', path, JSON.stringify(body));
+  put(path: string, body: unknown): Promise<unknown> {
+    return this.#ask('PUT', path, JSON.stringify(body));
   }
 
-  patch<T>(path: string, body: unknown): Promise<T> {
-    return this.#ask<T>('PATCH', path, JSON.stringify(body));
+  patch(path: string, body: unknown): Promise<unknown> {
+    return this.#ask('PATCH', path, JSON.stringify(body));
   }
 
-  delete<T>(path: string, query: Query = {}): Promise<T> {
-    return this.#ask<T>('DELETE', path + queryOf(query));
+  delete(path: string, query: Query = {}): Promise<unknown> {
+    return this.#ask('DELETE', path + queryOf(query));
+  }
+
+  /** An answer as what it has to be; of what is not, that is said. */
+  as<T>(isExpected: Guard<T>, answer: unknown): T {
+    if (isExpected(answer)) return answer;
+    throw this.#notRedrive();
   }
 
   /** The items of a list, page by page, up to a limit. */
-  async *items<T>(path: string, query: Query, limit: number): AsyncGenerator<T, void, undefined> {
+  async *items<T>(
+    isOne: Guard<T>,
+    path: string,
+    query: Query,
+    limit: number,
+  ): AsyncGenerator<T, void, undefined> {
+    const isPage = isPageOf(isOne);
     let left = limit;
     let cursor: string | undefined;
     do {
-      const page = await this.get<{ items: T[]; next_cursor?: string | null }>(path, {
-        ...query,
-        limit: Math.min(PAGE, left),
-        cursor,
-      });
+      const asked = { ...query, limit: Math.min(PAGE, left), cursor };
+      const page = this.as(isPage, await this.get(path, asked));
+      // It would never end.
+      if (cursor !== undefined && page.next_cursor === cursor) throw this.#notRedrive();
       for (const item of page.items.slice(0, left)) yield item;
       left -= page.items.length;
       cursor = page.next_cursor ?? undefined;
@@ -146,10 +153,9 @@ export class Client {
     const response = await this.#fetch('GET', '/health/ready', undefined, {});
     this.#compareClocks(response.headers.get('date'));
     const text = await this.#textOf(response);
-    const view = readJson(text) as Partial<ReadyView> | undefined;
-    if (typeof view?.ready !== 'boolean' || !Array.isArray(view.checks))
-      throw this.#notRedrive(response);
-    return view as ReadyView;
+    const view = readJson(text);
+    if (!isReady(view)) throw this.#notRedrive(response);
+    return view;
   }
 
   /** The time as the server has it: what it says of times is relative to that. */
@@ -157,19 +163,19 @@ export class Client {
     return Date.now() + this.#skewMs;
   }
 
-  async #ask<T>(
+  async #ask(
     method: string,
     path: string,
     body?: string,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<T> {
+  ): Promise<unknown> {
     const response = await this.#fetch(method, path, body, headers);
     this.#compareClocks(response.headers.get('date'));
     const text = await this.#textOf(response);
     if (!response.ok) throw this.#problemOf(response, text);
-    if (text === '') return undefined as T;
+    if (text === '') return undefined;
     try {
-      return parseExactly(text) as T;
+      return parseExactly(text);
     } catch (error) {
       throw this.#notRedrive(response, error);
     }
@@ -244,9 +250,10 @@ export class Client {
     });
   }
 
-  #notRedrive({ status }: Response, cause?: unknown): CommandError {
+  #notRedrive(response?: Response, cause?: unknown): CommandError {
+    const status = response ? ` (status ${response.status})` : '';
     return new CommandError(
-      `${this.url} answers (status ${status}), but not as Redrive does. Is --url right, and nothing else on that port?`,
+      `What answers at ${this.url}${status} is not Redrive, or another version of it. Is --url right, and nothing else on that port?`,
       { exit: exits.unavailable, code: 'NOT_REDRIVE', cause },
     );
   }
@@ -285,8 +292,16 @@ function queryOf(query: Query): string {
 
 function readProblem(text: string, status: number): Problem | undefined {
   const data = readJson(text);
-  if (typeof data !== 'object' || data === null || !('code' in data)) return undefined;
-  return { ...data, status, code: String(data.code) };
+  if (typeof data !== 'object' || data === null) return undefined;
+  const { code, detail, title, ...more } = data as Record<string, unknown>;
+  if (typeof code !== 'string') return undefined;
+  return {
+    ...more,
+    ...(typeof title === 'string' ? { title } : {}),
+    ...(typeof detail === 'string' ? { detail } : {}),
+    status,
+    code,
+  };
 }
 
 /** Undefined for what is no JSON: the caller says what that means. */

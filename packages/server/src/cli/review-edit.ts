@@ -1,4 +1,5 @@
 /** Changes an item of the inbox: by what is given, or in an editor. */
+import { isItemDetail } from './answers.ts';
 import type { Client } from './client.ts';
 import { exits, type Io } from './command.ts';
 import { editInEditor } from './editor.ts';
@@ -28,8 +29,7 @@ export async function editItem(
   if (undo && (isGiven || replay)) throw usageError('--undo stands alone.');
   const path = `/api/v1/review/${id}`;
   if (undo) {
-    await client.delete(`${path}/edit`);
-    output.data(await client.get(path));
+    output.data(client.as(isItemDetail, await client.delete(`${path}/edit`)));
     output.say(`${id} is as it was.`);
     return exits.ok;
   }
@@ -42,7 +42,7 @@ export async function editItem(
     const message = payload === undefined ? {} : await messageOf(payload, options.raw, io);
     return write(path, { ...message, ...rest }, replay, client, output);
   }
-  const before = await client.get<ItemDetail>(path);
+  const before = client.as(isItemDetail, await client.get(path));
   const { bytes, extension } = editable(before);
   const edited = await editInEditor(bytes, extension, io);
   if (!edited) {
@@ -68,8 +68,7 @@ async function write(
   client: Client,
   output: Output,
 ): Promise<number> {
-  await client.put(`${path}/edit`, changes);
-  const item = await client.get<ItemDetail>(path);
+  const item = client.as(isItemDetail, await client.put(`${path}/edit`, changes));
   output.say(...differenceLines(item.difference, false, output));
   if (!replay) {
     output.data(item);
@@ -79,7 +78,7 @@ async function write(
     );
     return exits.ok;
   }
-  output.data(await client.post(`${path}/replay`));
+  output.data(client.as(isItemDetail, await client.post(`${path}/replay`)));
   output.say('', `${output.paint('green', '✔')} ${item.id} is sent again.`);
   return exits.ok;
 }

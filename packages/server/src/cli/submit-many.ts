@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { isRetryError, type Policy, retry } from 'redrive';
 import { parseExactly } from '../http/exact-json.ts';
+import { isReceipts } from './answers.ts';
 import { type Client, ProblemError } from './client.ts';
 import { CommandError, exits } from './command.ts';
 import type { Line } from './lines.ts';
@@ -119,11 +120,10 @@ class Batcher {
     // By its first line, so that a batch that is cut in two is known again as well.
     const headers = { 'idempotency-key': `${this.#key}:${batch[0]!.line}` };
     try {
-      const answer = await this.#patiently(() =>
-        this.#options.client.post<Receipts>('/api/v1/retries', body, headers),
-      );
+      const { client } = this.#options;
+      const answer = await this.#patiently(() => client.post('/api/v1/retries', body, headers));
       this.#answered = true;
-      this.#count(batch, answer);
+      this.#count(batch, client.as(isReceipts, answer));
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error;
       this.#answered = true;
@@ -132,7 +132,8 @@ class Batcher {
   }
 
   #count(batch: readonly Item[], { accepted = [], rejected = [] }: Partial<Receipts>): void {
-    for (const { result } of accepted) this.tally[counted[result]] += 1;
+    // What another version may say besides is taken all the same.
+    for (const { result } of accepted) this.tally[counted[result] ?? 'accepted'] += 1;
     // An item may have several faults: it is rejected once.
     const seen = new Set<number>();
     for (const { index, ...fault } of rejected) {
@@ -145,8 +146,8 @@ class Batcher {
   /** Too much at once is sent in halves; what all failed says which and why; anything else ends it. */
   async #refused(batch: readonly Item[], error: ProblemError): Promise<void> {
     const { status, rejected } = error.problem;
-    if (Array.isArray(rejected)) {
-      this.#count(batch, { rejected: rejected as Receipts['rejected'] });
+    if (rejected !== undefined) {
+      this.#count(batch, this.#options.client.as(isReceipts, { accepted: [], rejected }));
     } else if (status === 413 && batch.length > 1) {
       const middle = Math.ceil(batch.length / 2);
       await this.#send(batch.slice(0, middle));

@@ -22,8 +22,14 @@ export type GroupView = Static<typeof review.Group>;
 
 export type JobView = Static<typeof bulk.Job>;
 export type LaneView = Static<typeof service.Lane>;
+export type LaneChange = Static<typeof service.LaneChange>;
 export type AuditView = Static<typeof service.AuditEntry>;
 export type ReadyView = Static<typeof service.Ready>;
+
+export interface Preview {
+  count: number;
+  sample: readonly ItemView[];
+}
 
 export interface Page<T> {
   items: readonly T[];

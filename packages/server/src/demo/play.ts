@@ -3,10 +3,10 @@ import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isLane, isPageOf } from '../cli/answers.ts';
 import { Client } from '../cli/client.ts';
 import { CommandError } from '../cli/command.ts';
 import { pause } from '../cli/progress.ts';
-import type { LaneView, Page } from '../cli/wire.ts';
 import { readSettings } from '../settings/read.ts';
 import type { Settings } from '../settings/settings.ts';
 import { Board } from './board.ts';
@@ -79,7 +79,7 @@ async function perform(
       if (tick % STEP_TICKS === 0) board.step();
       show(scene);
       await traffic.send(scene.elapsedMs);
-      const { items } = await client.get<Page<LaneView>>('/api/v1/lanes');
+      const { items } = client.as(isPageOf(isLane), await client.get('/api/v1/lanes'));
       board.seeStates(items);
       await pause(TICK_MS, signal);
     }

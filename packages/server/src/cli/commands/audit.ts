@@ -1,5 +1,6 @@
 /** `redrive audit`: what was decided, and whether it comes out the same again. */
 import { type AuditEvent, replayAudit } from 'redrive';
+import { isAuditEntry } from '../answers.ts';
 import { auditOfServer, auditOfText, policiesOf } from '../audit-source.ts';
 import { replayLines } from '../audit-report.ts';
 import { clientOf, connection } from '../client.ts';
@@ -8,7 +9,6 @@ import { readTime } from '../inputs.ts';
 import { absolute, type Column, grid, outputOf, relative } from '../output.ts';
 import { chunksOf } from '../lines.ts';
 import { shown } from '../safe-text.ts';
-import type { AuditView } from '../wire.ts';
 
 const columns: readonly Column[] = [
   { title: 'WHEN' },
@@ -63,7 +63,7 @@ export const commands: readonly Command[] = [
         to: readTime('--to', options.to),
       };
       const events: AuditEvent[] = [];
-      for await (const one of client.items<AuditView>('/api/v1/audit', query, options.limit)) {
+      for await (const one of client.items(isAuditEntry, '/api/v1/audit', query, options.limit)) {
         const event = one.event as AuditEvent;
         if (json) output.data(event);
         else events.push(event);
@@ -141,14 +141,15 @@ export const commands: readonly Command[] = [
 function rowOf(event: AuditEvent, nowMs: number) {
   const attempt = event['attempt_number'] ?? event['total_attempts'] ?? '';
   const key = event.redrive?.key ?? event['message_id'] ?? event['correlation_id'];
+  const at = textOf(event.timestamp);
   return [
-    relative(event.timestamp, nowMs),
-    shown(event.event_type),
+    relative(at, nowMs),
+    shown(textOf(event.event_type)),
     shown(textOf(event['operation'])),
     shown(textOf(attempt)),
     shown(whatOf(event)),
     shown(textOf(key)),
-    absolute(event.timestamp),
+    absolute(at),
   ];
 }
 

@@ -1,4 +1,5 @@
 /** `redrive bulk`: many items of the inbox at once, as a job that the server carries out. */
+import { isJob, isPageOf, isPreview } from '../answers.ts';
 import { watchJob } from '../bulk-watch.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, type Command, exits } from '../command.ts';
@@ -9,7 +10,7 @@ import { untilInterrupted } from '../progress.ts';
 import { shown } from '../safe-text.ts';
 import { filterOf, selection, type Selected } from '../selection.ts';
 import { destinationText, errorText, stateCell, textOf } from '../views.ts';
-import type { ItemView, JobView, Page } from '../wire.ts';
+import type { ItemView, JobView } from '../wire.ts';
 
 const all = { kind: 'flag', summary: 'Everything that is open.' } as const;
 const ids = { kind: 'text', value: 'ids', summary: 'These items: 41,42,43.' } as const;
@@ -45,7 +46,7 @@ export const commands: readonly Command[] = [
       const output = outputOf(io, json);
       const body = selectionOf(options, client.nowMs());
       const path = '/api/v1/review/bulk/preview';
-      const preview = await client.post<{ count: number; sample: ItemView[] }>(path, body);
+      const preview = client.as(isPreview, await client.post(path, body));
       output.data(preview);
       const nowMs = client.nowMs();
       output.say(`It would take ${plural(preview.count, 'item')}.`);
@@ -104,7 +105,7 @@ export const commands: readonly Command[] = [
     async run({ options, json }, io) {
       const client = clientOf(options, io);
       const output = outputOf(io, json);
-      const job = await client.post<JobView>('/api/v1/review/bulk', {
+      const answer = await client.post('/api/v1/review/bulk', {
         ...selectionOf(options, client.nowMs()),
         action: options.action,
         per_second: options['per-second'],
@@ -112,6 +113,7 @@ export const commands: readonly Command[] = [
         observe_ms: options.observe,
         destination: options.destination,
       });
+      const job = client.as(isJob, answer);
       output.say(`Job ${job.id} has begun.`);
       if (!options.watch) {
         output.data(job);
@@ -133,7 +135,7 @@ export const commands: readonly Command[] = [
     async run({ options, json }, io) {
       const client = clientOf(options, io);
       const output = outputOf(io, json);
-      const { items } = await client.get<Page<JobView>>('/api/v1/review/bulk');
+      const { items } = client.as(isPageOf(isJob), await client.get('/api/v1/review/bulk'));
       for (const job of items) output.data(job);
       const nowMs = client.nowMs();
       output.say(
@@ -179,7 +181,7 @@ function steer(action: 'pause' | 'resume' | 'cancel', summary: string): Command<
       const client = clientOf(options, io);
       const output = outputOf(io, json);
       const id = readId(positionals[0], 'a job');
-      const job = await client.post<JobView>(`/api/v1/review/bulk/${id}/${action}`);
+      const job = client.as(isJob, await client.post(`/api/v1/review/bulk/${id}/${action}`));
       output.data(job);
       output.say(...jobLines(job, output));
       return exits.ok;

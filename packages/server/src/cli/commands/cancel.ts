@@ -1,9 +1,9 @@
 /** `redrive cancel`: tasks that are not wanted any more. */
+import { isActed } from '../answers.ts';
 import { clientOf, connection, ProblemError } from '../client.ts';
 import { command, exits } from '../command.ts';
 import { outputOf } from '../output.ts';
 import { shown } from '../safe-text.ts';
-import type { Acted } from '../wire.ts';
 
 export const commands = [
   command({
@@ -33,10 +33,8 @@ export const commands = [
       for (const id of positionals) {
         try {
           const path = `/api/v1/retries/${encodeURIComponent(id)}`;
-          const acted = await client.delete<Acted>(path, {
-            queue: options.queue,
-            destination: options.destination,
-          });
+          const { queue, destination } = options;
+          const acted = client.as(isActed, await client.delete(path, { queue, destination }));
           output.data(acted);
           output.say(
             acted.result === 'cancelling'

@@ -1,13 +1,13 @@
 /** `redrive doctor`: what is not well, and what to do about it. */
 import type { ServerAnswer } from '../../upkeep/doctor.ts';
 import type { Finding, Level } from '../../upkeep/finding.ts';
+import { isLane, isPageOf } from '../answers.ts';
 import { type Client, clientOf, connection } from '../client.ts';
 import { command, CommandError, exits } from '../command.ts';
 import { type Output, outputOf, plural } from '../output.ts';
 import { shown } from '../safe-text.ts';
 import { storeInput, storeOptions } from '../store-options.ts';
 import { type Style, wrap } from '../terminal.ts';
-import type { LaneView, Page } from '../wire.ts';
 
 const signs: Readonly<Record<Level, { sign: string; style: Style }>> = {
   broken: { sign: '✗', style: 'red' },
@@ -79,7 +79,7 @@ async function askServer(client: Client): Promise<ServerAnswer> {
 /** Lanes in which something waits that the server itself cannot deliver; none where it does not say. */
 async function unservedBy(client: Client): Promise<string[]> {
   try {
-    const { items } = await client.get<Page<LaneView>>('/api/v1/lanes');
+    const { items } = client.as(isPageOf(isLane), await client.get('/api/v1/lanes'));
     return items.filter(({ state }) => state === 'NO_HANDLER').map(({ lane }) => lane);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;

@@ -1,11 +1,12 @@
 /** `redrive lanes`: where things go, in which state that is, and the switch. */
+import { isLane, isLaneChange, isPageOf } from '../answers.ts';
 import { type Client, clientOf, connection } from '../client.ts';
 import { command, type Command, exits } from '../command.ts';
 import { type Column, grid, outputOf } from '../output.ts';
 import { shown } from '../safe-text.ts';
 import { duration } from '../terminal.ts';
 import { stateCell, textOf } from '../views.ts';
-import type { LaneView, Page } from '../wire.ts';
+import type { LaneView } from '../wire.ts';
 
 const columns: readonly Column[] = [
   { title: 'LANE', least: 16 },
@@ -31,7 +32,7 @@ export const commands: readonly Command[] = [
     async run({ options, json }, io) {
       const client = clientOf(options, io);
       const output = outputOf(io, json);
-      const { items } = await client.get<Page<LaneView>>('/api/v1/lanes');
+      const { items } = await lanesOf(client);
       for (const lane of items) output.data(lane);
       output.say(
         ...(items.length === 0
@@ -59,8 +60,8 @@ function switchOf(action: 'pause' | 'resume', summary: string): Command<typeof c
       const client = clientOf(options, io);
       const output = outputOf(io, json);
       const lane = positionals[0]!;
-      const answer = await client.post(`/api/v1/lanes/${encodeURIComponent(lane)}/${action}`);
-      output.data(answer);
+      const path = `/api/v1/lanes/${encodeURIComponent(lane)}/${action}`;
+      output.data(client.as(isLaneChange, await client.post(path)));
       output.say(
         action === 'pause'
           ? `${shown(lane)} is paused. redrive lanes resume ${shown(lane)} lets it go on.`
@@ -71,9 +72,13 @@ function switchOf(action: 'pause' | 'resume', summary: string): Command<typeof c
   });
 }
 
+async function lanesOf(client: Client) {
+  return client.as(isPageOf(isLane), await client.get('/api/v1/lanes'));
+}
+
 /** It may rest all the same: a breaker is not closed by an operator's word. */
 async function resumedText(name: string, client: Client): Promise<string> {
-  const { items } = await client.get<Page<LaneView>>('/api/v1/lanes');
+  const { items } = await lanesOf(client);
   const lane = items.find((one) => one.lane === name);
   const note = lane ? noteOf(lane) : '';
   if (note === '') return `${shown(name)} delivers again.`;

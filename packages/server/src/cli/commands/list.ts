@@ -1,4 +1,5 @@
 /** `redrive list`: the tasks that there are. */
+import { isTask } from '../answers.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, exits } from '../command.ts';
 import { absolute, type Column, grid, outputOf, relative } from '../output.ts';
@@ -57,7 +58,8 @@ export const commands = [
       const client = clientOf(options, io);
       const output = outputOf(io, json);
       const tasks: TaskView[] = [];
-      for await (const task of client.items<TaskView>(
+      for await (const task of client.items(
+        isTask,
         '/api/v1/retries',
         { status, lane, queue },
         limit,

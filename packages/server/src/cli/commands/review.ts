@@ -1,5 +1,6 @@
 /** `redrive review`: what never worked, and what one does about it. */
-import { type Client, clientOf, connection, ProblemError } from '../client.ts';
+import { type Guard, isGroup, isItem, isItemDetail } from '../answers.ts';
+import { type Client, clientOf, connection, ProblemError, type Query } from '../client.ts';
 import { command, type Command, exits, type Io } from '../command.ts';
 import { messageOf, readHeaders, readId } from '../inputs.ts';
 import { absolute, type Column, grid, type Output, outputOf, relative } from '../output.ts';
@@ -8,7 +9,7 @@ import { itemLines } from '../review-item.ts';
 import { shown } from '../safe-text.ts';
 import { filterOf, selection } from '../selection.ts';
 import { destinationText, errorText, stateCell, textOf } from '../views.ts';
-import type { GroupView, ItemDetail, ItemView } from '../wire.ts';
+import type { GroupView, ItemView } from '../wire.ts';
 
 const itemColumns: readonly Column[] = [
   { title: 'ID', right: true },
@@ -86,8 +87,9 @@ export const commands: readonly Command[] = [
       const client = clientOf(options, io);
       const output = outputOf(io, json);
       const query = { ...filterOf(options, client.nowMs()), state: options.state };
-      const items = await collect<ItemView>(
+      const items = await collect(
         client,
+        isItem,
         '/api/v1/review',
         query,
         options.limit,
@@ -130,7 +132,7 @@ export const commands: readonly Command[] = [
       const output = outputOf(io, json);
       const query = { lane: options.lane, ...(options.all ? { all: true } : {}) };
       const path = '/api/v1/review/groups';
-      const groups = await collect<GroupView>(client, path, query, options.limit, output, json);
+      const groups = await collect(client, isGroup, path, query, options.limit, output, json);
       const nowMs = client.nowMs();
       output.say(
         ...(groups.length > 0
@@ -153,9 +155,8 @@ export const commands: readonly Command[] = [
     async run({ positionals, options, json }, io) {
       const client = clientOf(options, io);
       const output = outputOf(io, json);
-      const item = await client.get<ItemDetail>(
-        `/api/v1/review/${readId(positionals[0], 'an item')}`,
-      );
+      const path = `/api/v1/review/${readId(positionals[0], 'an item')}`;
+      const item = client.as(isItemDetail, await client.get(path));
       output.data(item);
       output.say(...itemLines(item, client.nowMs(), options.full, output));
       return exits.ok;
@@ -249,8 +250,8 @@ async function each(
   let refused = 0;
   for (const id of ids) {
     try {
-      const answer = await client.post(`/api/v1/review/${id}/${action}`, body);
-      output.data(answer);
+      const path = `/api/v1/review/${id}/${action}`;
+      output.data(client.as(isItemDetail, await client.post(path, body)));
       output.say(`${output.paint('green', '✔')} ${id} ${done[action]}.`);
     } catch (error) {
       if (!(error instanceof ProblemError) || error.exit !== exits.failed) throw error;
@@ -265,14 +266,15 @@ async function each(
 /** A list for a table; for programs each one as it comes. */
 async function collect<T>(
   client: Client,
+  isOne: Guard<T>,
   path: string,
-  query: Parameters<Client['items']>[1],
+  query: Query,
   most: number,
   output: Output,
   json: boolean,
 ): Promise<T[]> {
   const kept: T[] = [];
-  for await (const one of client.items<T>(path, query, most)) {
+  for await (const one of client.items(isOne, path, query, most)) {
     if (json) output.data(one);
     else kept.push(one);
   }

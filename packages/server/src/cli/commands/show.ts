@@ -1,4 +1,5 @@
 /** `redrive show`: one task, with everything that happened to it. */
+import { isTaskDetail } from '../answers.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, exits } from '../command.ts';
 import { facts, type Output, outputOf } from '../output.ts';
@@ -41,10 +42,8 @@ export const commands = [
       const client = clientOf(options, io);
       const output = outputOf(io, json);
       const path = `/api/v1/retries/${encodeURIComponent(positionals[0]!)}`;
-      const task = await client.get<TaskDetail>(path, {
-        queue: options.queue,
-        destination: options.destination,
-      });
+      const { queue, destination } = options;
+      const task = client.as(isTaskDetail, await client.get(path, { queue, destination }));
       output.data(task);
       output.say(...taskLines(task, client.nowMs(), options.full, output));
       return exits.ok;

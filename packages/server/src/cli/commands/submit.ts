@@ -1,4 +1,5 @@
 /** `redrive submit`: hands in one task, or a file of them. */
+import { isReceipt } from '../answers.ts';
 import { type Client, clientOf, connection } from '../client.ts';
 import { command, exits, type Io } from '../command.ts';
 import { messageOf, readHeaders, readJson, readTime, usageError } from '../inputs.ts';
@@ -8,7 +9,6 @@ import { LiveArea } from '../progress.ts';
 import { shown } from '../safe-text.ts';
 import { MAX_LINE_BYTES, type Rejection, submitMany, type Tally } from '../submit-many.ts';
 import { count } from '../terminal.ts';
-import type { Receipt } from '../wire.ts';
 
 const classes = ['transient', 'business', 'technical', 'unknown'] as const;
 
@@ -126,7 +126,7 @@ async function one(
   key: string | undefined,
 ): Promise<number> {
   const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
-  const receipt = await client.post<Receipt>('/api/v1/retries', body, headers);
+  const receipt = client.as(isReceipt, await client.post('/api/v1/retries', body, headers));
   output.data(receipt);
   const { message_id: id, due_at: due, status_of_request: result, status } = receipt;
   const { paint } = output;
