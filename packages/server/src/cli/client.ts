@@ -105,8 +105,10 @@ export class Client {
     path: string,
     body: unknown = {},
     headers: Readonly<Record<string, string>> = {},
+    query: Query = {},
   ): Promise<unknown> {
-    return this.#ask('POST', path, typeof body === 'string' ? body : JSON.stringify(body), headers);
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    return this.#ask('POST', path + queryOf(query), text, headers);
   }
 
   put(path: string, body: unknown): Promise<unknown> {

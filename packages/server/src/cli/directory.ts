@@ -21,6 +21,8 @@ export const directory: Readonly<
     list: () => import('./commands/list.ts'),
     show: () => import('./commands/show.ts'),
     cancel: () => import('./commands/cancel.ts'),
+    expedite: () => import('./commands/expedite.ts'),
+    succeeded: () => import('./commands/succeeded.ts'),
     lanes: () => import('./commands/lanes.ts'),
     review: () => import('./commands/review.ts'),
     bulk: () => import('./commands/bulk.ts'),

@@ -93,6 +93,19 @@ describe('redrive review', () => {
     expect(await scene.json('review list')).toHaveLength(2);
   });
 
+  it('erases for good what is meant, and no more than that', async () => {
+    const scene = await stage();
+    await fail(scene, 1);
+    const unsure = await scene.redrive('review erase 1');
+    expect([unsure.code, unsure.err]).toEqual([2, expect.stringContaining('Add --yes')]);
+    expect(await scene.json('review list')).toHaveLength(1);
+    expect((await scene.redrive('review erase 1 --yes')).out).toBe('✔ 1 is erased.\n');
+    expect(await scene.json('review show 1')).toMatchObject([{ state: 'erased' }]);
+    expect(await scene.json('review erase 7 --yes')).toMatchObject([
+      { id: 7, error: { code: 'ITEM_UNKNOWN' } },
+    ]);
+  });
+
   it('lets nothing that others wrote reach the terminal', async () => {
     const scene = await stage();
     scene.receiver.body = evil;

@@ -2,7 +2,7 @@
 import { type Guard, isGroup, isItem, isItemDetail } from '../answers.ts';
 import { type Client, clientOf, connection, ProblemError, type Query } from '../client.ts';
 import { command, type Command, exits, type Io } from '../command.ts';
-import { messageOf, readHeaders, readId } from '../inputs.ts';
+import { messageOf, readHeaders, readId, usageError } from '../inputs.ts';
 import { absolute, type Column, grid, type Output, outputOf, relative } from '../output.ts';
 import { editItem } from '../review-edit.ts';
 import { itemLines } from '../review-item.ts';
@@ -212,6 +212,29 @@ export const commands: readonly Command[] = [
   simple('resolve', 'Close items that were dealt with elsewhere.'),
   simple('discard', 'Close items that are not wanted. They can be restored.'),
   simple('restore', 'Open again what was resolved or discarded.'),
+  command({
+    name: 'review erase',
+    summary: 'Take everything personal out of messages, for good.',
+    usage: 'review erase <id>...',
+    about:
+      'Payload, headers, ordering key, attempts and the texts of failures go, in every task and item of the message. Number, ' +
+      'lane, destination, message id, reason and times stay. It cannot be undone, so it wants --yes, and where tokens are ' +
+      'used one with the role admin. It is refused while the message is on its way. What destinations, brokers, logs, backups ' +
+      'and the audit trail have got is not reached.',
+    options: {
+      yes: { kind: 'flag', summary: 'It is meant: there is no way back.' },
+      ...connection,
+    },
+    examples: [
+      'redrive review list --message 7d9f7b57-5c8b-4f0c-9a3e-0b6c0f6f3c11 --state all # find its items',
+      'redrive review erase 42 --yes # any one of them will do',
+    ],
+    async run({ positionals, options, json }, io) {
+      if (!options.yes)
+        throw usageError('What is erased is gone for good. Add --yes if it is meant.');
+      return each(positionals, 'erase', {}, clientOf(options, io), outputOf(io, json), io, json);
+    },
+  }),
 ];
 
 function simple(
@@ -234,6 +257,7 @@ const done = {
   resolve: 'is resolved',
   discard: 'is discarded; redrive review restore brings it back',
   restore: 'is open again',
+  erase: 'is erased',
 };
 
 /** One by one: one that is refused holds up no other. */

@@ -186,6 +186,71 @@ describe('redrive cancel', () => {
   });
 });
 
+describe('redrive expedite', () => {
+  it('makes due what waits, and says what it could not', async () => {
+    const { redrive, json, receiver, event } = await stage();
+    await redrive(['submit', receiver.url, '1', '--id', id(1), '--in', '1h']);
+    expect(await redrive(['expedite', id(1)])).toMatchObject({
+      code: 0,
+      out: `expedited  ${id(1)}: it is due now.\n`,
+    });
+    await event('done');
+    expect(receiver.received).toEqual(['1']);
+    const { code, out, err } = await redrive(['expedite', id(1), id(2)]);
+    expect([code, out]).toEqual([1, '']);
+    expect(err).toMatch(new RegExp(`^${id(1)}: .*\n${id(2)}: `));
+    expect(await json(['expedite', id(2)])).toMatchObject([
+      { message_id: id(2), error: { code: 'TASK_UNKNOWN' } },
+    ]);
+  });
+
+  it('asks which one where there are several, and takes the one that is said', async () => {
+    const { redrive, json } = await stage();
+    for (const queue of ['a', 'b']) {
+      await redrive(['submit', `queue:${queue}`, '1', '--id', id(1), '--in', '1h']);
+    }
+    expect(await json(['expedite', id(1)])).toMatchObject([{ error: { code: 'AMBIGUOUS' } }]);
+    expect(await json(['expedite', id(1), '--queue', 'b'])).toMatchObject([
+      { destination: { address: 'b' }, result: 'expedited' },
+    ]);
+  });
+
+  it('says that a task is on its way already', async () => {
+    const { redrive, receiver, event } = await stage();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    receiver.held = promise;
+    await redrive(['submit', receiver.url, '1', '--id', id(1)]);
+    await event('started');
+    expect((await redrive(['expedite', id(1)])).out).toBe(
+      `in delivery  ${id(1)}: it is on its way already.\n`,
+    );
+    resolve();
+  });
+});
+
+describe('redrive succeeded', () => {
+  it('changes nothing about what waits: exit code 1', async () => {
+    const { redrive, json } = await stage();
+    await redrive(['submit', 'queue:orders', '1', '--id', id(1), '--in', '1h']);
+    const { code, out } = await redrive(['succeeded', id(1)]);
+    expect(code).toBe(1);
+    expect(out).toMatch(/^pending {2}\S+: it waits, or is on its way\. Nothing was changed/);
+    expect(await json(['succeeded', id(1), '--queue', 'orders'])).toMatchObject([
+      { result: 'pending' },
+    ]);
+    expect(await json(['succeeded', id(1), '--queue', 'other'])).toMatchObject([
+      { error: { code: 'TASK_UNKNOWN' } },
+    ]);
+  });
+
+  it('says what is done', async () => {
+    const { redrive, receiver, event } = await stage();
+    await redrive(['submit', receiver.url, '1', '--id', id(1)]);
+    await event('done');
+    expect(await redrive(['succeeded', id(1)])).toMatchObject({ code: 0, out: `done  ${id(1)}\n` });
+  });
+});
+
 describe('redrive lanes', () => {
   it('lists, pauses and lets go on', async () => {
     const { redrive, json, receiver, event } = await stage();
