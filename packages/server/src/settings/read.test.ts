@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { definePolicy, presets } from 'redrive';
@@ -36,6 +36,8 @@ async function faultsOf(env: Record<string, string>): Promise<Record<string, str
 function write(name: string, content: unknown): void {
   const text = typeof content === 'string' ? content : JSON.stringify(content);
   writeFileSync(join(cwd, name), text);
+  // Whatever the umask is: what others may write is a warning.
+  chmodSync(join(cwd, name), 0o644);
 }
 
 describe('with nothing set', () => {

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { Fault } from 'redrive';
 import { nearest } from 'redrive/internal';
 import { readDotenv } from './dotenv.ts';
+import { exposures } from './exposure.ts';
 import { loadFile } from './file.ts';
 import { joinSettings, parts } from './join.ts';
 import type { Part, Settings, Values } from './settings.ts';
@@ -55,6 +56,7 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
   if (file.type === 'fault') addFault(file.name, 'the configuration file', file.message);
   const config = file.type === 'loaded' ? file.config : {};
   const fileName = file.type === 'none' ? '' : file.name;
+  warnings.push(...(await exposures(input.cwd, fileName === '' ? ['.env'] : ['.env', fileName])));
   if (file.type === 'loaded' && file.warning !== undefined) warnings.push(file.warning);
   warnings.push(...unknownVariables(env, given(dotenv.variables)));
   for (const name of Object.keys(config)) {
