@@ -6,8 +6,11 @@ const GROUP_AND_OTHERS_WRITE = 0o022;
 const ROOT = 0;
 
 /** A sentence for each of these files that somebody else may write; what is not there is left out. */
-export async function exposures(folder: string, names: readonly string[]): Promise<string[]> {
-  const own = process.getuid?.();
+export async function exposures(
+  folder: string,
+  names: readonly string[],
+  own = process.getuid?.(),
+): Promise<string[]> {
   // On Windows a mode says nothing.
   if (own === undefined) return [];
   const found = await Promise.all(
@@ -19,7 +22,7 @@ export async function exposures(folder: string, names: readonly string[]): Promi
   return found.flat();
 }
 
-export function exposureOf(
+function exposureOf(
   name: string,
   { mode, uid }: { mode: number; uid: number },
   own: number,
