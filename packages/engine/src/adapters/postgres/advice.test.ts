@@ -15,8 +15,8 @@ const well: Findings = {
   ],
   indexes: [
     { name: 'retry_queue_due', table: 'retry_queue', bytes: 100 * MIB, neededBytes: 50 * MIB },
-    { name: 'retry_queue_line', table: 'retry_queue', bytes: 10 * MIB, neededBytes: MIB },
-    { name: 'retry_queue_turn', table: 'retry_queue', bytes: 500 * MIB },
+    { name: 'retry_queue_place', table: 'retry_queue', bytes: 10 * MIB, neededBytes: MIB },
+    { name: 'retry_queue_due', table: 'retry_queue', bytes: 500 * MIB },
   ],
   holders: [
     { kind: 'session', name: 'psql', pid: 17, state: 'active', ageMs: 1000, transactions: 5 },

@@ -120,13 +120,14 @@ export function dropLinesText(names: Names, lines: readonly Line[], params: Para
 }
 
 /**
- * Who has the first place of line `u`. Sorted by all that the index has: sorted by the id alone, the planner would walk
- * through the primary key until it meets one of this line.
+ * Who has the first place of line `u`: the first of those who wait, or of the others. Sorted by all that the index has:
+ * sorted by the id alone, the planner would walk through the primary key until it meets one of this line.
  */
 function firstText(names: Names): string {
-  return `SELECT q.id, q.status, q.blocked FROM ${names.queue} AS q
-    WHERE q.lane = u.lane AND q.ordering_key = u.ordering_key AND ${holding}
-    ORDER BY q.lane, q.ordering_key, q.id LIMIT 1`;
+  const firstOf = (which: string) => `(SELECT q.id, q.status, q.blocked FROM ${names.queue} AS q
+    WHERE q.lane = u.lane AND q.ordering_key = u.ordering_key AND ${holding} AND ${which}
+    ORDER BY q.lane, q.ordering_key, q.blocked, q.id LIMIT 1)`;
+  return `SELECT * FROM (${firstOf('NOT q.blocked')} UNION ALL ${firstOf('q.blocked')}) AS q ORDER BY id LIMIT 1`;
 }
 
 /** The key goes row by row even where it is the same throughout, as everything else that an index is asked for. */

@@ -13,7 +13,7 @@ export const arrived = `arrived AND lease IS NOT NULL`;
 export const holding = `ordering_key IS NOT NULL AND (status = 'pending' OR status = 'failed' AND on_dead IS NULL)`;
 
 /** Of an ordered task: has its turn. */
-export const active = `ordering_key IS NOT NULL AND status = 'pending' AND NOT blocked`;
+export const active = `${holding} AND status = 'pending' AND NOT blocked`;
 
 /** Replayed by a bulk job, and not done. */
 export const ofJob = `job IS NOT NULL AND status <> 'done'`;

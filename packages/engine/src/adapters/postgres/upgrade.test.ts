@@ -86,13 +86,33 @@ describePostgres(({ freshDatabase }) => {
     expect((await claimDue(store, 'a')).tasks).toHaveLength(2);
   });
 
+  test('from schema 2: one index takes the place of two, and each line goes on where it was', async () => {
+    await open();
+    await admin.query(`DROP INDEX retry_queue_place; UPDATE redrive_schema SET version = 2;
+      CREATE INDEX retry_queue_line ON retry_queue (lane, ordering_key, id) WHERE ordering_key IS NOT NULL
+        AND (status = 'pending' OR status = 'failed' AND on_dead IS NULL);
+      CREATE INDEX retry_queue_turn ON retry_queue (lane, ordering_key) WHERE ordering_key IS NOT NULL
+        AND status = 'pending' AND NOT blocked`);
+    await insert(`('done', 'k', NULL::bigint), ('pending', 'k', NULL), ('pending', 'k', NULL)`);
+    await admin.query(`UPDATE retry_queue SET blocked = true WHERE id = 3`);
+    const store = await open();
+    const claim = await claimDue(store, 'a');
+    expect(claim.tasks.map(({ id }) => id)).toEqual([2]);
+    await store.settle([{ ...settlements.done(claim.tasks[0]!), line: { lane: 'a', key: 'k' } }]);
+    expect((await claimDue(store, 'a')).tasks.map(({ id }) => id)).toEqual([3]);
+    const names = await value(
+      `SELECT string_agg(indexname, ' ' ORDER BY indexname) FROM pg_indexes WHERE indexdef LIKE '%ordering_key, %'`,
+    );
+    expect(names).toBe('retry_queue_place');
+  });
+
   test('leaves tables as it would have made them, also when it was interrupted', async () => {
     await open();
     await admin.query(`UPDATE redrive_schema SET version = 1, oldest = 1; DROP INDEX redrive_inbox_cause;
-      UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'retry_queue_line'::regclass`);
+      UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'retry_queue_place'::regclass`);
     await open();
     await open('fresh');
-    expect(await value('SELECT version FROM redrive_schema')).toBe(2);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(3);
     expect(await value('SELECT oldest FROM redrive_schema')).toBe(2);
     const shape = (schema: string) =>
       admin.query(

@@ -43,8 +43,8 @@ function putInLine(names: Names): string {
 
 /** What the queue has beyond the indexes of schema 1. */
 export const upgradedQueueIndexes: readonly Index[] = [
-  { name: 'retry_queue_line', on: `(lane, ordering_key, id) WHERE ${holding}` },
-  { name: 'retry_queue_turn', on: `(lane, ordering_key) WHERE ${active}` },
+  // One for both questions, who is first and who has the turn: each more is written three times for every task.
+  { name: 'retry_queue_place', on: `(lane, ordering_key, blocked, id) WHERE ${holding}` },
   { name: 'retry_queue_job', on: `(job, status, finished_at, blocked) WHERE ${ofJob}` },
 ];
 
@@ -60,8 +60,15 @@ export const inboxIndexes: readonly Index[] = [
   { name: 'redrive_inbox_closed', on: '(closed_at) WHERE closed_at IS NOT NULL' },
 ];
 
-/** Those of schema 1 that the others make superfluous. */
+/** Of schemas 1 and 2, which the others make superfluous. */
+const oldIndexes = [
+  'redrive_inbox_fingerprint',
+  'redrive_inbox_lane',
+  'retry_queue_line',
+  'retry_queue_turn',
+];
+
 export function dropOldIndexes(names: Names): string {
   const schema = names.inbox.slice(0, names.inbox.lastIndexOf('.'));
-  return `DROP INDEX IF EXISTS ${schema}.redrive_inbox_fingerprint, ${schema}.redrive_inbox_lane;`;
+  return `DROP INDEX IF EXISTS ${oldIndexes.map((name) => `${schema}.${name}`).join(', ')};`;
 }
