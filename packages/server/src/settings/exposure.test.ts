@@ -9,6 +9,7 @@ import { exposures } from './exposure.ts';
 import { readSettings } from './read.ts';
 
 const isPosix = process.getuid !== undefined;
+const own = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 const isRoot = process.getuid?.() === 0;
 
 let cwd: string;
@@ -23,17 +24,20 @@ function write(name: string, text: string, mode: number): void {
 }
 
 describe.runIf(isPosix)('a file', () => {
-  it.each([0o644, 0o600, 0o755])('that only its owner may write is in order: %o', async (mode) => {
-    write('.env', '', mode);
-    expect(await exposures(cwd, ['.env'])).toEqual([]);
-  });
+  it.each([0o644, 0o600, 0o755, 0o664])(
+    'that only its owner and his own group may write is in order: %o',
+    async (mode) => {
+      write('.env', '', mode);
+      expect(await exposures(cwd, ['.env'])).toEqual([]);
+    },
+  );
 
   it.each([
-    ['its group', 0o664, '0664'],
-    ['everybody', 0o602, '0602'],
-  ])('that %s may write is told, and how to end that', async (_, mode, octal) => {
+    ['another group', 0o664, '0664', 1],
+    ['everybody', 0o602, '0602', 0],
+  ])('that %s may write is told, and how to end that', async (_, mode, octal, more) => {
     write('.env', '', mode);
-    expect(await exposures(cwd, ['.env'])).toEqual([
+    expect(await exposures(cwd, ['.env'], { uid: own.uid, gid: own.gid + more })).toEqual([
       `.env may be written by others (mode ${octal}), who decide by it what Redrive does. Take that away: chmod go-w .env`,
     ]);
   });
@@ -42,15 +46,16 @@ describe.runIf(isPosix)('a file', () => {
     write('.env', '', 0o644);
     const owner = isRoot ? 1001 : process.getuid!();
     if (isRoot) chownSync(join(cwd, '.env'), owner, owner);
-    expect(await exposures(cwd, ['.env'], owner)).toEqual([]);
-    expect(await exposures(cwd, ['.env'], owner + 1)).toEqual([
+    const { gid } = own;
+    expect(await exposures(cwd, ['.env'], { uid: owner, gid })).toEqual([]);
+    expect(await exposures(cwd, ['.env'], { uid: owner + 1, gid })).toEqual([
       `.env belongs to another user (uid ${owner}), who decides by it what Redrive does. Give it to yourself: chown ${owner + 1} .env`,
     ]);
   });
 
   it.runIf(isRoot)('of root is in order', async () => {
     write('.env', '', 0o644);
-    expect(await exposures(cwd, ['.env'], 1000)).toEqual([]);
+    expect(await exposures(cwd, ['.env'], { uid: 1000, gid: 1000 })).toEqual([]);
   });
 
   it('that is not there is none', async () => {
@@ -61,7 +66,7 @@ describe.runIf(isPosix)('a file', () => {
 describe.runIf(isPosix)('a configuration that others may write', () => {
   it('is a warning, with each of its files', async () => {
     write('.env', 'HTTP_PORT=8099\n', 0o666);
-    write('redrive.config.json', '{}', 0o664);
+    write('redrive.config.json', '{}', 0o666);
     const { ok, warnings } = await readSettings({ env: {}, cwd });
     expect(ok).toBe(true);
     expect(warnings).toEqual([
