@@ -1,5 +1,6 @@
 /** Tests against real servers: skipped by name where the server is missing, on an empty database each. */
 import { randomBytes } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { beforeAll, describe } from 'vitest';
 import { type PostgresVersion, found, type ServiceName } from './index.ts';
@@ -7,6 +8,9 @@ import { sharedServer } from './shared.ts';
 
 export { rabbitmqClient, type RabbitmqClient } from './rabbitmq-client.ts';
 export { sharedServer } from './shared.ts';
+
+/** How often somebody is looked for who still uses a database that is to be removed. */
+const LOOKS = 50;
 
 export interface Database extends AsyncDisposable {
   readonly url: string;
@@ -74,15 +78,32 @@ export async function freshDatabase(version: PostgresVersion): Promise<Database>
   await execute(serverUrl, `CREATE DATABASE ${name}`);
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
-  const drop = () => execute(serverUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  const drop = () => dropDatabase(serverUrl, name);
   return { url: url.href, drop, [Symbol.asyncDispose]: drop };
 }
 
-async function execute(serverUrl: string, statement: string): Promise<void> {
+function execute(serverUrl: string, statement: string): Promise<unknown> {
+  return connected(serverUrl, (client) => client.query(statement));
+}
+
+/** A pool says that it has ended a moment before its connections have, and an error of theirs then would end the test run. */
+function dropDatabase(serverUrl: string, name: string): Promise<void> {
+  return connected(serverUrl, async (client) => {
+    for (let look = 0; look < LOOKS && (await isInUse(client, name)); look++) await setTimeout(10);
+    await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  });
+}
+
+async function isInUse(client: pg.Client, name: string): Promise<boolean> {
+  const text = 'SELECT FROM pg_stat_activity WHERE datname = $1';
+  return ((await client.query(text, [name])).rowCount ?? 0) > 0;
+}
+
+async function connected<T>(serverUrl: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: serverUrl });
   await client.connect();
   try {
-    await client.query(statement);
+    return await use(client);
   } finally {
     await client.end();
   }
