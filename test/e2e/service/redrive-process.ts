@@ -19,6 +19,26 @@ export class TemporaryFolder implements Disposable {
   }
 }
 
+/** `redrive serve`, listening and perhaps not ready, where no .env and no data of anybody else is. */
+export async function serveAlone(
+  env: Readonly<Record<string, string>>,
+  args: readonly string[] = [],
+): Promise<{ child: RedriveProcess; folder: TemporaryFolder; url: string }> {
+  const folder = new TemporaryFolder();
+  const child = new RedriveProcess(['serve', ...args], folder.path, {
+    HTTP_PORT: '0',
+    REDRIVE_LOG_FORMAT: 'json',
+    ...env,
+  });
+  try {
+    return { child, folder, url: await child.url() };
+  } catch (error) {
+    await child[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+    throw error;
+  }
+}
+
 export class RedriveProcess implements AsyncDisposable {
   readonly lines: string[] = [];
   /** What it said on its error output. */

@@ -1,5 +1,10 @@
 /** A running service, asked by HTTP alone. */
-import { eventually, RedriveProcess, TemporaryFolder } from './redrive-process.ts';
+import {
+  eventually,
+  type RedriveProcess,
+  serveAlone,
+  type TemporaryFolder,
+} from './redrive-process.ts';
 
 export type Env = Readonly<Record<string, string>>;
 
@@ -56,20 +61,8 @@ export class Service implements AsyncDisposable {
 
   /** Listening, and perhaps never ready. */
   static async listening(env: Env, ...args: string[]): Promise<Service> {
-    // Where no .env and no data of anybody else is.
-    const folder = new TemporaryFolder();
-    const child = new RedriveProcess(['serve', ...args], folder.path, {
-      HTTP_PORT: '0',
-      REDRIVE_LOG_FORMAT: 'json',
-      ...env,
-    });
-    try {
-      return new Service(child, folder, await child.url());
-    } catch (error) {
-      await child[Symbol.asyncDispose]();
-      folder[Symbol.dispose]();
-      throw error;
-    }
+    const { child, folder, url } = await serveAlone(env, args);
+    return new Service(child, folder, url);
   }
 
   static async start(env: Env, ...args: string[]): Promise<Service> {

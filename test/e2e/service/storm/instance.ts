@@ -1,5 +1,5 @@
 /** One process of the service: asked by HTTP, and ended in whatever way. */
-import { RedriveProcess, TemporaryFolder } from '../redrive-process.ts';
+import { type RedriveProcess, serveAlone, type TemporaryFolder } from '../redrive-process.ts';
 
 export type Env = Readonly<Record<string, string>>;
 
@@ -16,20 +16,8 @@ export class Instance implements AsyncDisposable {
 
   /** By its environment only. It listens then, and may not be ready yet. */
   static async start(env: Env): Promise<Instance> {
-    // Where no .env and no data of anybody else is.
-    const folder = new TemporaryFolder();
-    const child = new RedriveProcess(['serve'], folder.path, {
-      HTTP_PORT: '0',
-      REDRIVE_LOG_FORMAT: 'json',
-      ...env,
-    });
-    try {
-      return new Instance(child, folder, await child.url());
-    } catch (error) {
-      await child[Symbol.asyncDispose]();
-      folder[Symbol.dispose]();
-      throw error;
-    }
+    const { child, folder, url } = await serveAlone(env);
+    return new Instance(child, folder, url);
   }
 
   /** What it has logged, line by line. */

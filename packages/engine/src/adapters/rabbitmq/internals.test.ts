@@ -12,12 +12,8 @@ describeService('RabbitMQ', () => {
   });
 
   it('a hundred messages go to the system in a few writes, and all of them arrive', async () => {
-    const url = await sharedServer('RabbitMQ');
-    await using client = await rabbitmqClient(url);
-    const queue = await client.queue();
-    const model = await amqp.connect(url);
-    const channel = await model.createConfirmChannel();
-    writeTogether(model);
+    await using stage = await writing();
+    const { client, queue, channel } = stage;
     const socket = Socket.prototype as unknown as Record<'_write' | '_writev', () => void>;
     const one = vi.spyOn(socket, '_write');
     const several = vi.spyOn(socket, '_writev');
@@ -27,19 +23,31 @@ describeService('RabbitMQ', () => {
     vi.restoreAllMocks();
     expect(writes).toBeLessThan(20);
     expect(await client.depth(queue)).toBe(100);
-    await model.close();
   });
 
   it('more than a socket takes at once goes on when it has room again', async () => {
-    const url = await sharedServer('RabbitMQ');
-    await using client = await rabbitmqClient(url);
-    const queue = await client.queue();
-    const model = await amqp.connect(url);
-    const channel = await model.createConfirmChannel();
-    writeTogether(model);
+    await using stage = await writing();
+    const { client, queue, channel } = stage;
     for (let i = 0; i < 300; i++) channel.sendToQueue(queue, Buffer.alloc(50_000));
     await channel.waitForConfirms();
     expect(await client.depth(queue)).toBe(300);
-    await model.close();
   });
 });
+
+/** A channel whose connection writes together what is said at one moment, and a queue for it. */
+async function writing() {
+  const url = await sharedServer('RabbitMQ');
+  const client = await rabbitmqClient(url);
+  const model = await amqp.connect(url);
+  const channel = await model.createConfirmChannel();
+  writeTogether(model);
+  return {
+    client,
+    queue: await client.queue(),
+    channel,
+    [Symbol.asyncDispose]: async () => {
+      await model.close();
+      await client.close();
+    },
+  };
+}
