@@ -199,10 +199,12 @@ export class Desk implements EngineInbox {
     job: number,
     { result, after = 0, limit = 100 }: { result?: ActResult; after?: number; limit?: number } = {},
   ): Promise<Member[]> {
-    await this.#read(job);
+    const { cursor } = (await this.#read(job)).job;
     const query = { job, after: checkedPlace(after, 'after'), limit: checkedLimit(limit) };
+    const asked = result === undefined ? query : { ...query, result };
     const store = await this.#parts.store();
-    return store.members(result === undefined ? query : { ...query, result });
+    const members = await store.members(result === 'done' ? { ...asked, upTo: cursor } : asked);
+    return members.map((one) => (one.itemId > cursor ? one : { result: 'done', ...one }));
   }
 
   pauseJob(id: number, options: By = {}): Promise<JobReport> {

@@ -22,8 +22,8 @@ export interface Inbox {
 
   /**
    * Does to each item what `actOn` says, all in one commit. An item that cannot be acted on says so and spoils no other.
-   * `under`: only if the document still has that version, with its next value in the same commit, and the results
-   * written beside the members of that job; undefined: it has another version, and nothing was done.
+   * `under`: only if the document still has that version, with its next value in the same commit, and every result but
+   * `done` written beside its member of that job; undefined: it has another version, and nothing was done.
    */
   act(ids: readonly number[], action: ItemAction): Promise<ActResult[]>;
   act(
@@ -204,16 +204,17 @@ export interface Frozen {
 
 export interface MemberQuery {
   job: number;
-  /** Only those with this result; undefined: whatever it is. */
+  /** Only those with this result, where `done` also means none yet; undefined: whatever it is. */
   result?: ActResult;
-  /** Only items above this id. */
+  /** Only items above this id, and up to that one. */
   after: number;
+  upTo?: number;
   limit: number;
 }
 
 export interface Member {
   itemId: number;
-  /** Absent: its turn has not come yet. */
+  /** Absent: done, or its turn has not come yet; the document of the job knows. */
   result?: ActResult;
 }
 

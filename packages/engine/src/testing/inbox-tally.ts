@@ -37,7 +37,7 @@ export const membersCases: StoreCases = {
   },
 
   'gives those with one result': async ({ store }) => {
-    const [one, two, three] = await deadMany(store, 3);
+    const [one, two, three, four] = await deadMany(store, 4);
     await newJob(store, JOB);
     await freezeAll(store);
     await actOne(store, two!, { type: 'resolve' });
@@ -47,10 +47,12 @@ export const membersCases: StoreCases = {
       { type: 'discard' },
       hold<ActResult[]>(2, () => ({ step: 2 })),
     );
-    const by = async (result: ActResult) =>
-      ids((await store.members({ job: JOB, result, after: 0, limit: 10 })).map(asId));
+    const by = async (result: ActResult, upTo = three!.id) =>
+      ids((await store.members({ job: JOB, result, after: 0, upTo, limit: 10 })).map(asId));
     deepEqual(await by('done'), [one!.id, three!.id]);
+    deepEqual(await by('done', FIRST), [one!.id, three!.id, four!.id]);
     deepEqual(await by('closed'), [two!.id]);
+    deepEqual(await by('closed', one!.id), []);
     deepEqual(await by('fault'), []);
   },
 

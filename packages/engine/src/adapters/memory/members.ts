@@ -12,12 +12,13 @@ export class Members {
 
   mark(job: number, itemId: number, result: ActResult): void {
     const members = this.#jobs.get(job);
-    if (members?.has(itemId)) members.set(itemId, result);
+    if (result !== 'done' && members?.has(itemId)) members.set(itemId, result);
   }
 
-  list({ job, result: wanted, after, limit }: MemberQuery): Member[] {
+  list({ job, result: wanted, after, upTo = Infinity, limit }: MemberQuery): Member[] {
+    const isWanted = (result: ActResult = 'done') => !wanted || result === wanted;
     return [...(this.#jobs.get(job) ?? [])]
-      .filter(([itemId, result]) => itemId > after && (!wanted || result === wanted))
+      .filter(([itemId, result]) => itemId > after && itemId <= upTo && isWanted(result))
       .sort(([a], [b]) => a - b)
       .slice(0, limit)
       .map(([itemId, result]) => ({ itemId, ...(result ? { result } : {}) }));

@@ -10,7 +10,7 @@ import {
   type MemberQuery,
 } from '../../ports/inbox.ts';
 import { few, Params, rowsOf } from './batch.ts';
-import { countOf } from './bounds.ts';
+import { countOf, idOf } from './bounds.ts';
 import { type Database, Restart, type Session } from './database.ts';
 import { holdJob, writeJob } from './documents.ts';
 import { isPossible, MAX_SCANNED, nextOf, pageText } from './item-query.ts';
@@ -69,12 +69,13 @@ export class JobTable {
     return { added: added!, ...(next === undefined ? {} : { next }) };
   }
 
-  async members({ job, result, after, limit }: MemberQuery): Promise<Member[]> {
+  async members({ job, result, after, upTo = Infinity, limit }: MemberQuery): Promise<Member[]> {
     const rows = await this.#database.queryAgain(
       `SELECT item_id, result FROM ${this.#names.members}
-       WHERE job = $1::bigint AND item_id > $2::bigint AND ($3::text IS NULL OR result = $3)
-       ORDER BY item_id LIMIT $4::int4`,
-      [job, after, result ?? null, countOf(limit)],
+       WHERE job = $1::bigint AND item_id > $2::bigint AND item_id <= $3::bigint
+         AND ($4::text IS NULL OR coalesce(result, 'done') = $4)
+       ORDER BY item_id LIMIT $5::int4`,
+      [job, idOf(after), idOf(upTo), result ?? null, countOf(limit)],
     );
     return rows.map(([itemId, became]) => ({
       itemId: numberOf(itemId),
@@ -129,7 +130,7 @@ export class JobTable {
   }
 }
 
-/** Writes what became of members beside them. */
+/** Writes what became of members beside them, except of those that are done: they are nearly all. */
 export async function markMembers(
   session: Session,
   names: Names,
@@ -137,9 +138,10 @@ export async function markMembers(
   ids: readonly number[],
   results: readonly ActResult[],
 ): Promise<void> {
-  if (ids.length === 0) return;
   // The last word where one is there twice.
   const last = new Map(ids.map((id, i) => [id, results[i]!]));
+  for (const [id, result] of last) if (result === 'done') last.delete(id);
+  if (last.size === 0) return;
   const params = new Params();
   const source = rowsOf(
     [

@@ -16,8 +16,8 @@ export class JobTable {
 
   constructor(db: DatabaseSync) {
     const select = 'SELECT item_id, result FROM redrive_members';
-    const page = 'job = ?1 AND item_id > ?2';
-    const inOrder = 'ORDER BY item_id LIMIT ?3';
+    const page = 'job = ?1 AND item_id > ?2 AND item_id <= ?3';
+    const inOrder = 'ORDER BY item_id LIMIT ?4';
     this.#add = db.prepare(
       'INSERT INTO redrive_members (job, item_id) VALUES (?, ?) ON CONFLICT DO NOTHING',
     );
@@ -28,12 +28,12 @@ export class JobTable {
     // Those that were dealt with as asked for are nearly all of them; the others have an index.
     this.#listDone = prepareRows(
       db,
-      `${select} NOT INDEXED WHERE ${page} AND result = 'done' ${inOrder}`,
+      `${select} NOT INDEXED WHERE ${page} AND (result IS NULL OR result = 'done') ${inOrder}`,
     );
     this.#listUndone = prepareRows(
       db,
       `${select} INDEXED BY redrive_members_undone
-       WHERE ${page} AND result IS NOT NULL AND result <> 'done' AND result = ?4 ${inOrder}`,
+       WHERE ${page} AND result IS NOT NULL AND result <> 'done' AND result = ?5 ${inOrder}`,
     );
     const sent = (status: string) => `FROM retry_queue INDEXED BY retry_queue_job
       WHERE job = ?1 AND job IS NOT NULL AND status <> 'done' AND status = '${status}'`;
@@ -62,11 +62,11 @@ export class JobTable {
   }
 
   mark(job: number, itemId: number, result: ActResult): void {
-    this.#mark.run(job, itemId, result);
+    if (result !== 'done') this.#mark.run(job, itemId, result);
   }
 
-  list({ job, result, after, limit }: MemberQuery): Member[] {
-    const rows = this.#rows(job, result, after, limit) as unknown as Row[];
+  list(query: MemberQuery): Member[] {
+    const rows = this.#rows(query) as unknown as Row[];
     return rows.map(([itemId, known]) => ({
       itemId: itemId as number,
       ...(known === null ? {} : { result: known as ActResult }),
@@ -93,9 +93,9 @@ export class JobTable {
     return this.#any.get(job) === undefined;
   }
 
-  #rows(job: number, result: ActResult | undefined, after: number, limit: number) {
-    if (result === undefined) return this.#list.all(job, after, limit);
-    if (result === 'done') return this.#listDone.all(job, after, limit);
-    return this.#listUndone.all(job, after, limit, result);
+  #rows({ job, result, after, upTo = Infinity, limit }: MemberQuery) {
+    if (result === undefined) return this.#list.all(job, after, upTo, limit);
+    if (result === 'done') return this.#listDone.all(job, after, upTo, limit);
+    return this.#listUndone.all(job, after, upTo, limit, result);
   }
 }
