@@ -12,7 +12,7 @@ const RENEW_MS = 10_000;
 const MAX_AT_ONCE = 100;
 /** While nothing happens, a job looks less and less often. */
 const LONGEST_LOOK_MS = 2000;
-const PAGE = 1000;
+const PAGE = 5000;
 const AHEAD = 5000;
 /** After something that failed, so that a store in trouble is not asked without end. */
 const REST_MS = 1000;
@@ -39,8 +39,8 @@ export class JobRunner {
   readonly #parts: RunnerParts;
   readonly #ending = new AbortController();
   readonly #running = new Map<number, Promise<void>>();
-  /** Ends the wait of a job early: something was settled. */
-  #nudge = new AbortController();
+  /** Ends the wait of a job early: something was settled. Absent: nobody looks at it. */
+  #nudge: AbortController | undefined;
   /** Ends the wait for jobs early: somebody has begun or changed one. */
   #call = new AbortController();
   #isStarted = false;
@@ -74,10 +74,9 @@ export class JobRunner {
 
   /** Something that a job has sent is settled: it may have room, or its step may have passed. */
   settled(): void {
-    if (this.#running.size === 0) return;
     const nudge = this.#nudge;
-    this.#nudge = new AbortController();
-    nudge.abort(NUDGED);
+    this.#nudge = undefined;
+    nudge?.abort(NUDGED);
   }
 
   async #run(): Promise<void> {
@@ -132,7 +131,7 @@ export class JobRunner {
   async #step(held: Held): Promise<Held | undefined> {
     const { store, nowMs, ended } = this.#parts;
     const { job, version } = held;
-    const nudge = this.#nudge.signal;
+    const nudge = (this.#nudge ??= new AbortController()).signal;
     const tally = await this.#tally(held);
     const move = nextMove(job, tally, nowMs());
     switch (move.do) {

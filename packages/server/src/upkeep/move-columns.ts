@@ -45,6 +45,14 @@ export const itemColumns = columns(`
   attempt int4, max_attempts int4, generation int4, occurrences int4, first_seen time, last_seen time, failure json,
   context json, payload bytea, closed_at time, closed_by text, ordering_key text, edit json, edit_payload bytea`);
 
+/** What PostgreSQL keeps of an item in its row, while it is open, and once it is closed. */
+export const factColumns = itemColumns.filter(
+  ({ name }) => !['state', 'closed_at', 'closed_by'].includes(name),
+);
+export const openColumns = columns(`
+  id int8, task_id int8, raw_id uuid, generation int4, edited bool, reason text, lane text, fingerprint text`);
+export const closedColumns = columns('id int8, state text, closed_at time, closed_by text');
+
 export const outboxColumns = columns(`
   kind text, address text, payload bytea, headers json, visible_at time, message_id uuid`);
 

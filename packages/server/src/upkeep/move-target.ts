@@ -4,9 +4,11 @@ import { ServiceError } from '../service-error.ts';
 import {
   attemptColumns,
   auditColumns,
+  closedColumns,
   documentColumns,
-  itemColumns,
+  factColumns,
   noteColumns,
+  openColumns,
   outboxColumns,
   taskColumns,
 } from './move-columns.ts';
@@ -196,16 +198,25 @@ export class MoveTarget {
   }
 
   async #items(rows: readonly SourceRow[], { taskBase, itemBase }: Progress): Promise<number> {
-    const shifted = shiftTasks(rows, taskBase).map((row) => ({
+    const shifted = shiftTasks(rows, taskBase).map((row): SourceRow => ({
       ...row,
       id: Number(row['id']) + itemBase,
     }));
-    const ids = await insertRows(this.#client, 'redrive_inbox', itemColumns, shifted, {
+    // First what they are about: the groups are counted by who is open.
+    await insertRows(this.#client, 'redrive_inbox', factColumns, shifted, {});
+    const open = shifted.filter((row) => row['state'] === 'open').map(asOpen);
+    const closed = shifted.filter((row) => row['state'] !== 'open').map(asClosed);
+    await insertRows(this.#client, 'redrive_closed', closedColumns, closed, {});
+    const opened = await insertRows(this.#client, 'redrive_open', openColumns, open, {
       // Any of them: an open item of the same message is there already.
       conflict: '',
       returning: 'id',
     });
-    return ids.length;
+    const taken = new Set(opened.map(Number));
+    await this.#client.query(`DELETE FROM ${table('redrive_inbox')} WHERE id = ANY ($1)`, [
+      open.map((row) => Number(row['id'])).filter((id) => !taken.has(id)),
+    ]);
+    return closed.length + opened.length;
   }
 
   /** One part, or nothing: what is noted is always what is there. */
@@ -267,6 +278,16 @@ export class MoveTarget {
     await this.#client.query('SELECT setval($1, $2)', [sequence, base + most + 1]);
     return base;
   }
+}
+
+function asOpen(row: SourceRow): SourceRow {
+  const { task_id = null, message_id = null, edit = null } = row;
+  return { ...row, raw_id: task_id === null ? message_id : null, edited: edit === null ? 0 : 1 };
+}
+
+function asClosed(row: SourceRow): SourceRow {
+  const { closed_at = null, last_seen = null } = row;
+  return { ...row, closed_at: closed_at ?? last_seen };
 }
 
 function shiftTasks(rows: readonly SourceRow[], taskBase: number): SourceRow[] {

@@ -25,8 +25,9 @@ export function lookText(names: Names, ids: readonly number[], params: Params): 
 
 /**
  * The short way for the usual case, an open item without a change whose task lies in the inbox: one write for each, and
- * no lock before it. The order is that of task ids. Answers the numbers of those that it did, with the lane and key of
- * each one's task, and how many items it closed: where those are fewer, it met what came meanwhile and must be undone.
+ * no lock before it. The order is that of task ids. Answers the numbers of those that it did, the lanes of their tasks,
+ * lane and key of those in a line, and how many items it closed: where those are fewer, it met what came meanwhile and
+ * must be undone.
  *
  * The status and the generation are compared in the row as it is when it is written, so that everything is done once.
  * Payloads stay where they are.
@@ -39,8 +40,8 @@ export function shortText(
 ): string {
   return `WITH open AS MATERIALIZED (
       SELECT u.n, item.* FROM (${few(`(${idRows(ids, params)})`, 'n')}) AS u CROSS JOIN LATERAL (
-        SELECT id, task_id, generation FROM ${names.inbox} AS item
-        WHERE item.id = u.id AND state = 'open' AND edit IS NULL AND task_id IS NOT NULL OFFSET 0
+        SELECT id, task_id, generation FROM ${names.open} AS item
+        WHERE item.id = u.id AND NOT edited AND task_id IS NOT NULL OFFSET 0
       ) AS item ORDER BY item.task_id
     ),
     moved AS (
@@ -48,11 +49,10 @@ export function shortText(
       WHERE q.id = ANY (ARRAY[t.task_id]) AND q.status = 'failed' AND q.generation = ANY (ARRAY[t.generation])
       RETURNING t.n, t.id, q.lane, q.ordering_key
     ),
-    closed AS (
-      UPDATE ${names.inbox} AS item SET ${itemValues(action, params)} FROM (${few('moved', 'n')}) AS t
-      WHERE item.id = ANY (ARRAY[t.id]) AND item.state = 'open' RETURNING 1
-    )
-    SELECT n, lane, ordering_key, (SELECT count(*) FROM closed) AS closed FROM moved`;
+    ${closeText(names, few('moved', 'n'), action, params)}
+    SELECT json_agg(n), json_agg(DISTINCT lane) FILTER (WHERE ordering_key IS NULL),
+      json_agg(json_build_array(lane, ordering_key)) FILTER (WHERE ordering_key IS NOT NULL),
+      (SELECT count(*) FROM closed) FROM moved`;
 }
 
 /**
@@ -78,9 +78,11 @@ export function bulkText(
       FROM (${few('known', 'n')}) AS known LEFT JOIN LATERAL (
         SELECT id, status, lane, ordering_key FROM ${names.queue} AS q WHERE q.id = known.task_id FOR UPDATE
       ) AS task ON true CROSS JOIN LATERAL (
-        SELECT id, task_id, state, edit IS NOT NULL AS is_edited FROM ${names.inbox} AS item
+        SELECT id, task_id, edit IS NOT NULL AS is_edited FROM ${names.inbox} AS item
         WHERE item.id = known.id AND coalesce(task.id, 0) >= 0 FOR UPDATE
-      ) AS item
+      ) AS item LEFT JOIN LATERAL (
+        SELECT id FROM ${names.open} AS open WHERE open.id = item.id FOR UPDATE
+      ) AS open ON true
     )`,
   ];
   if (action) {
@@ -90,10 +92,7 @@ export function bulkText(
         UPDATE ${names.queue} AS q SET ${taskValues(action, params)}
         FROM (${few(done, 'n')}) AS t WHERE q.id = ANY (ARRAY[t.task_id])
       )`,
-      `closed AS (
-        UPDATE ${names.inbox} AS item SET ${itemValues(action, params)}
-        FROM (${few(done, 'n')}) AS t WHERE item.id = ANY (ARRAY[t.id])
-      )`,
+      closeText(names, few(done, 'n'), action, params),
     );
   }
   return `WITH ${parts.join(', ')} SELECT n, result, lane, ordering_key FROM judged`;
@@ -104,9 +103,9 @@ function resultOf(action: BulkAction | undefined): string {
   if (!action) return `'other'`;
   const isUnlocked = 'item.task_id IS DISTINCT FROM task.id';
   if (action.type !== 'replay') {
-    return `CASE WHEN state <> 'open' THEN 'closed' WHEN ${isUnlocked} THEN 'other' ELSE 'done' END`;
+    return `CASE WHEN open.id IS NULL THEN 'closed' WHEN ${isUnlocked} THEN 'other' ELSE 'done' END`;
   }
-  return `CASE WHEN state <> 'open' THEN 'closed' WHEN is_edited OR ${isUnlocked} THEN 'other'
+  return `CASE WHEN open.id IS NULL THEN 'closed' WHEN is_edited OR ${isUnlocked} THEN 'other'
     WHEN item.task_id IS NULL THEN 'unaddressed' WHEN task.status <> 'failed' THEN 'gone' ELSE 'done' END`;
 }
 
@@ -124,8 +123,18 @@ function taskValues(action: BulkAction, params: Params): string {
 
 const closedAs = { replay: 'replayed', resolve: 'resolved', discard: 'discarded' } as const;
 
-function itemValues({ type, by }: BulkAction, params: Params): string {
-  return `state = '${closedAs[type]}', closed_at = ${NOW}, closed_by = ${params.add(by ?? null)}::text`;
+/** Parts of a statement: these items are open no more. */
+function closeText(
+  { open, closed }: Names,
+  these: string,
+  { type, by }: BulkAction,
+  params: Params,
+): string {
+  return `closed AS (DELETE FROM ${open} AS item USING (${these}) AS t WHERE item.id = ANY (ARRAY[t.id]) RETURNING item.id),
+    ended AS (
+      INSERT INTO ${closed} (id, state, closed_at, closed_by)
+      SELECT id, '${closedAs[type]}', ${NOW}, ${params.add(by ?? null)}::text FROM closed
+    )`;
 }
 
 function idRows(ids: readonly number[], params: Params): string {

@@ -5,6 +5,7 @@ import type { ActResult, InboxItem, ItemAction, JobHold } from '../../ports/inbo
 import { laneOf, type NewTask, type Task } from '../../task.ts';
 import { bulkText, isBulk, lookText, shortText } from './act-text.ts';
 import { Params, rowsOf } from './batch.ts';
+import { boundedMs } from './bounds.ts';
 import { updateTasks } from './change.ts';
 import { type Database, Restart, type Session } from './database.ts';
 import { holdJob, writeJob } from './documents.ts';
@@ -14,8 +15,9 @@ import { changeColumns, destinationIn, itemOf, selectItems } from './item-rows.t
 import { markMembers } from './jobs.ts';
 import { HeldLines, LineSet } from './lines.ts';
 import type { Names } from './names.ts';
-import { numberOf, taskColumns, taskOf, timeOf } from './rows.ts';
-import { msOf } from './times.ts';
+import { openColumns, openValues } from './open-schema.ts';
+import { numberOf, parsed, taskColumns, taskOf, timeOf } from './rows.ts';
+import { msOf, timeAt } from './times.ts';
 import { Wake } from './wake.ts';
 
 interface Acted {
@@ -107,12 +109,13 @@ export class Actor {
     if (isBulk(action)) {
       const params = new Params();
       const text = shortText(this.#names, ids, action, params);
-      const rows = await session.query(text, params.values);
-      for (const [n, lane, orderingKey, closed] of rows) {
-        if (numberOf(closed) < rows.length) throw new Restart();
-        results.set(ids[numberOf(n) - 1]!, 'done');
-        this.#saw(scene, lane, orderingKey);
-      }
+      const [row] = await session.query(text, params.values);
+      const [numbers, lanes, lines, closed] = row!;
+      const done = listOf<number>(numbers);
+      if (numberOf(closed) < done.length) throw new Restart();
+      for (const n of done) results.set(ids[n - 1]!, 'done');
+      for (const lane of listOf<string>(lanes)) this.#saw(scene, lane, null);
+      for (const [lane, key] of listOf<[string, string]>(lines)) this.#saw(scene, lane, key);
     }
     const rest = ids.filter((id) => !results.has(id));
     if (rest.length === 0) return results;
@@ -235,26 +238,52 @@ export class Actor {
   }
 
   async #hasOpenRaw(session: Session, messageId: string): Promise<boolean> {
-    const rows = await session.query(
-      `SELECT FROM ${this.#names.inbox} WHERE message_id = $1::uuid AND state = 'open' AND task_id IS NULL`,
-      [messageId],
-    );
+    const rows = await session.query(`SELECT FROM ${this.#names.open} WHERE raw_id = $1::uuid`, [
+      messageId,
+    ]);
     return rows.length > 0;
   }
 
   /** One with a change takes payload and context from its task, before that gets others. */
   async #writeItem(session: Session, item: InboxItem): Promise<void> {
-    const { columns, set } = changeColumns(item);
+    const columns = changeColumns(item);
     const params = new Params();
     const source = rowsOf(columns, params);
     const isFirst = `item.payload IS NULL AND u.edit IS NOT NULL`;
     await session.query(
-      `UPDATE ${this.#names.inbox} AS item SET ${set},
+      `UPDATE ${this.#names.inbox} AS item SET ${columns.map(({ name }) => `${name} = u.${name}`).join(', ')},
          context = CASE WHEN ${isFirst} THEN task.context ELSE item.context END,
          payload = CASE WHEN ${isFirst} THEN task.original_payload ELSE item.payload END
        FROM (${source}) AS u LEFT JOIN ${this.#names.queue} AS task ON task.id = u.task_id
        WHERE item.id = ${params.add(item.id)}::bigint`,
       params.values,
     );
+    await this.#writeState(session, item);
   }
+
+  /** Where it stands from now on. What was there of it before is not looked at. */
+  async #writeState(session: Session, item: InboxItem): Promise<void> {
+    const { inbox, open, closed } = this.#names;
+    const { id, state, closedAtMs, closedBy } = item;
+    await session.query(`DELETE FROM ${state === 'open' ? closed : open} WHERE id = $1::bigint`, [
+      id,
+    ]);
+    if (state === 'open') {
+      await session.query(
+        `INSERT INTO ${open} (${openColumns}) SELECT ${openValues} FROM ${inbox} AS item WHERE id = $1::bigint
+         ON CONFLICT (id) DO UPDATE SET edited = excluded.edited`,
+        [id],
+      );
+      return;
+    }
+    await session.query(
+      `INSERT INTO ${closed} (id, state, closed_at, closed_by) VALUES ($1::bigint, $2, ${timeAt('$3::float8')}, $4)`,
+      [id, state, boundedMs(closedAtMs), closedBy ?? null],
+    );
+  }
+}
+
+/** What the server has put together; nothing where there was nothing. */
+function listOf<T>(json: unknown): T[] {
+  return (parsed(json) ?? []) as T[];
 }

@@ -154,7 +154,10 @@ async function fillSome(
       ],
       params,
     );
-    await session.query(`WITH u AS (${source}) ${openItems(names, 'u', 'n')}`, params.values);
+    await session.query(
+      `WITH u AS (${source}), ${openItems(names, 'u', 'n')} SELECT`,
+      params.values,
+    );
   }
   const last = rows[0]?.[0];
   return last === null ? undefined : numberOf(last);

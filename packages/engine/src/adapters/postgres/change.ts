@@ -9,13 +9,20 @@ import { type Column, few, Params, rowsOf } from './batch.ts';
 import { columnsOfChange, identityColumns, isUuid } from './columns.ts';
 import { Restart, type Session } from './database.ts';
 import { failureJson } from './item-rows.ts';
-import { openItems, outboxColumns, recordColumns, sendAll, writeRecords } from './inbox-text.ts';
+import {
+  onceMore,
+  openItems,
+  outboxColumns,
+  recordColumns,
+  sendAll,
+  writeRecords,
+} from './inbox-text.ts';
 import type { Inserter } from './insert.ts';
 import { HeldLines, LineSet } from './lines.ts';
 import type { Names } from './names.ts';
 import { isTrue, parsed, taskColumns, taskOf, timeOf } from './rows.ts';
 import type { Wake } from './wake.ts';
-import { msOf, NOW } from './times.ts';
+import { msOf } from './times.ts';
 import { countOf } from './bounds.ts';
 
 type Move<T> = (task: Task | undefined, nowMs: number, index: number) => Change<T>;
@@ -219,13 +226,14 @@ export class Changer {
     const params = new Params();
     const parts = [`u AS MATERIALIZED (${rowsOf(effectColumns(effects), params)})`];
     if (has('record')) parts.push(`record AS (${writeRecords(this.#names, 'u')})`);
-    if (has('item')) parts.push(`item AS (${openItems(this.#names, 'u', 'n')})`);
+    if (has('item')) parts.push(openItems(this.#names, 'u', 'n'));
     if (has('outbox')) parts.push(`sent AS (${sendAll(this.#names, 'u', 'n')})`);
     if (has('occurrence')) {
-      parts.push(`again AS (
-        UPDATE ${this.#names.inbox} AS item
-        SET failure = u.again_failure, occurrences = item.occurrences + 1, last_seen = ${NOW}
-        FROM (${few('u', 'n')}) AS u WHERE item.task_id = ANY (ARRAY[u.again_task]) AND item.state = 'open'
+      parts.push(`occurred AS (
+        UPDATE ${this.#names.inbox} AS item SET ${onceMore('u.again_failure')}
+        FROM (${few('u', 'n')}) AS u CROSS JOIN LATERAL (
+          SELECT id FROM ${this.#names.open} AS open WHERE open.task_id = u.again_task OFFSET 0
+        ) AS open WHERE item.id = ANY (ARRAY[open.id])
       )`);
     }
     await session.query(`WITH ${parts.join(', ')} SELECT`, params.values);

@@ -31,6 +31,8 @@ const tables = [
   ...[
     'lines',
     'inbox',
+    'open',
+    'closed',
     'group_deltas',
     'groups',
     'members',

@@ -110,21 +110,28 @@ async function eraseItems(
     [messageId],
   );
   if (rows.length === 0) return [];
+  const ids = encodeArray(
+    'int8',
+    rows.map(([id]) => numberOf(id)),
+  );
   await session.query(
     `UPDATE ${names.inbox} AS item SET payload = '', context = NULL, edit = NULL, edit_payload = NULL,
-       ordering_key = NULL, failure = u.failure, state = 'erased', closed_at = coalesce(closed_at, ${NOW}), closed_by = $3
+       ordering_key = NULL, failure = u.failure
      FROM unnest($1::int8[], $2::json[]) AS u(id, failure) WHERE item.id = ANY (ARRAY[u.id])`,
     [
-      encodeArray(
-        'int8',
-        rows.map(([id]) => numberOf(id)),
-      ),
+      ids,
       encodeArray(
         'json',
         rows.map(([, failure]) => erased(failure)),
       ),
-      by ?? null,
     ],
+  );
+  await session.query(`DELETE FROM ${names.open} WHERE id = ANY ($1::int8[])`, [ids]);
+  await session.query(
+    `INSERT INTO ${names.closed} AS item (id, state, closed_at, closed_by)
+     SELECT id, 'erased', ${NOW}, $2 FROM unnest($1::int8[]) AS u(id)
+     ON CONFLICT (id) DO UPDATE SET state = 'erased', closed_by = excluded.closed_by`,
+    [ids, by ?? null],
   );
   return rows.map(([, , fingerprint]) => fingerprint as string);
 }

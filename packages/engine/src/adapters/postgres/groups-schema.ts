@@ -1,4 +1,4 @@
-import type { Names } from './names.ts';
+import { type Names, tableSchema } from './names.ts';
 
 /**
  * The row of a group is written by whoever reads groups, and by housekeeping: in an outage all settlements have one
@@ -37,42 +37,48 @@ export function groupTables(names: Names): string {
       ${sampleText(names.inbox)};`;
 }
 
-/** Nobody who writes items can forget to count them, by whatever statement. Each says one thing per group. */
+/**
+ * Nobody who writes items can forget to count them, by whatever statement. Each says one thing per group: what an item is
+ * about when it comes, that it was seen again, and that it is open or is so no more. It comes before it is open.
+ */
 export function countTriggers(names: Names): string {
-  const schema = names.inbox.slice(0, names.inbox.lastIndexOf('.'));
-  const count = `${schema}.redrive_count`;
-  const changed = `SELECT fingerprint, sum(open), max(last_seen) FROM (
-      SELECT fingerprint, (state = 'open')::integer AS open, last_seen, last_seen AS after, NULL::timestamptz AS before
-      FROM fresh UNION ALL
-      SELECT fingerprint, -(state = 'open')::integer, NULL, NULL, last_seen FROM old
-    ) AS item GROUP BY fingerprint HAVING sum(open) <> 0 OR max(after) > max(before) ORDER BY fingerprint`;
-  return `
-    CREATE OR REPLACE FUNCTION ${count}_new() RETURNS trigger LANGUAGE plpgsql AS $count$
+  const count = `${tableSchema(names)}.redrive_count`;
+  const by = (sign: string, table: string) => `INSERT INTO ${names.deltas} (fingerprint, open)
+    SELECT fingerprint, ${sign}count(*) FROM ${table} GROUP BY fingerprint ORDER BY fingerprint`;
+  const trigger = (name: string, when: string, tables: string, text: string) => `
+    CREATE OR REPLACE FUNCTION ${count}_${name}() RETURNS trigger LANGUAGE plpgsql AS $count$
     BEGIN
-      INSERT INTO ${names.deltas} (fingerprint, lane, reason, failure, newest, open, first_seen, last_seen)
-        ${sampleText('fresh')};
+      ${text};
       RETURN NULL;
     END
     $count$;
-    CREATE OR REPLACE FUNCTION ${count}_changed() RETURNS trigger LANGUAGE plpgsql AS $count$
-    BEGIN
-      INSERT INTO ${names.deltas} (fingerprint, open, last_seen) ${changed};
-      RETURN NULL;
-    END
-    $count$;
-    CREATE OR REPLACE FUNCTION ${count}_deleted() RETURNS trigger LANGUAGE plpgsql AS $count$
-    BEGIN
-      INSERT INTO ${names.deltas} (fingerprint, open)
-        SELECT fingerprint, -count(*) FROM old WHERE state = 'open' GROUP BY fingerprint ORDER BY fingerprint;
-      RETURN NULL;
-    END
-    $count$;
-    CREATE TRIGGER redrive_count_new AFTER INSERT ON ${names.inbox} REFERENCING NEW TABLE AS fresh
-      FOR EACH STATEMENT EXECUTE FUNCTION ${count}_new();
-    CREATE TRIGGER redrive_count_changed AFTER UPDATE ON ${names.inbox} REFERENCING OLD TABLE AS old NEW TABLE AS fresh
-      FOR EACH STATEMENT EXECUTE FUNCTION ${count}_changed();
-    CREATE TRIGGER redrive_count_deleted AFTER DELETE ON ${names.inbox} REFERENCING OLD TABLE AS old
-      FOR EACH STATEMENT EXECUTE FUNCTION ${count}_deleted();`;
+    CREATE TRIGGER redrive_count_${name} AFTER ${when} REFERENCING ${tables}
+      FOR EACH STATEMENT EXECUTE FUNCTION ${count}_${name}();`;
+  return [
+    trigger(
+      'new',
+      `INSERT ON ${names.inbox}`,
+      'NEW TABLE AS fresh',
+      `INSERT INTO ${names.deltas} (fingerprint, lane, reason, failure, newest, open, first_seen, last_seen)
+        SELECT item.fingerprint, item.lane, item.reason, item.failure, total.newest, 0, total.first_seen, total.last_seen
+        FROM (
+          SELECT max(id) AS newest, min(first_seen) AS first_seen, max(last_seen) AS last_seen
+          FROM fresh GROUP BY fingerprint
+        ) AS total JOIN fresh AS item ON item.id = total.newest ORDER BY item.fingerprint`,
+    ),
+    trigger(
+      'changed',
+      `UPDATE ON ${names.inbox}`,
+      'OLD TABLE AS old NEW TABLE AS fresh',
+      `INSERT INTO ${names.deltas} (fingerprint, open, last_seen)
+        SELECT fingerprint, 0, max(after) FROM (
+          SELECT fingerprint, last_seen AS after, NULL::timestamptz AS before FROM fresh
+          UNION ALL SELECT fingerprint, NULL, last_seen FROM old
+        ) AS item GROUP BY fingerprint HAVING max(after) > max(before) ORDER BY fingerprint`,
+    ),
+    trigger('opened', `INSERT ON ${names.open}`, 'NEW TABLE AS fresh', by('', 'fresh')),
+    trigger('closed', `DELETE ON ${names.open}`, 'OLD TABLE AS old', by('-', 'old')),
+  ].join('');
 }
 
 /** For each group what there is of it in a table of items; the newest one says what it is about. */

@@ -1,7 +1,8 @@
 import type { NewOutboxMessage } from '../../ports/schedule.ts';
 import type { AttemptRecord } from '../../task.ts';
-import type { Column } from './batch.ts';
+import { type Column, few } from './batch.ts';
 import type { Names } from './names.ts';
+import { openColumns, openValues } from './open-schema.ts';
 import { NOW } from './times.ts';
 import { agoMs, countOf } from './bounds.ts';
 import { kept } from './rows.ts';
@@ -16,21 +17,61 @@ export function writeRecords(names: Names, from: string): string {
 }
 
 /**
- * An open item for every task that failed, in the order of `place`. Should one have an item, it is one more occurrence,
- * in the group where it is.
+ * Parts of a statement: an open item for every task that failed, in the order of `place`. Should one have an open item, as
+ * after a hand in the database, it is one more occurrence of that.
  */
 export function openItems(names: Names, from: string, place: string): string {
-  return `INSERT INTO ${names.inbox} AS item (task_id, message_id, kind, address, lane, reason, fingerprint, attempt,
+  const failed = `SELECT failed.*, open.item FROM ${from} AS failed LEFT JOIN LATERAL (
+      SELECT id AS item FROM ${names.open} AS open WHERE open.task_id = failed.id OFFSET 0
+    ) AS open ON true WHERE reason IS NOT NULL`;
+  const item = `INSERT INTO ${names.inbox} AS item (task_id, message_id, kind, address, lane, reason, fingerprint, attempt,
       max_attempts, generation, failure, job, ordering_key, first_seen, last_seen)
     SELECT id, message_id, kind, address, lane, reason, fingerprint, attempt,
       max_retries + 1, generation, item_failure, job, ordering_key, ${NOW}, ${NOW}
-    FROM ${from} WHERE reason IS NOT NULL ORDER BY ${place}
-    ON CONFLICT (task_id) WHERE state = 'open' AND task_id IS NOT NULL
-    DO UPDATE SET reason = excluded.reason, ${onceMore}`;
+    FROM gave_up WHERE item IS NULL ORDER BY ${place}`;
+  return `gave_up AS MATERIALIZED (${failed}), ${openNew(names, item)},
+    again AS (
+      UPDATE ${names.inbox} AS item SET ${onceMore('t.item_failure')}
+      FROM (${few('(SELECT * FROM gave_up WHERE item IS NOT NULL)', 'item')}) AS t WHERE item.id = ANY (ARRAY[t.item])
+    )`;
 }
 
+/**
+ * An open item for every message without a task, or one more occurrence of the one that it has. Where somebody else opens
+ * one at the same time it fails, since that is there once, and has to look again.
+ */
+export function appendText(names: Names, source: string): string {
+  const item = `INSERT INTO ${names.inbox} AS item (message_id, kind, address, lane, reason, fingerprint, attempt,
+      max_attempts, generation, failure, context, payload, first_seen, last_seen)
+    SELECT message_id, 'source', source, 'source:' || source, reason, fingerprint, 0, 0, 0, failure, context,
+      payload, ${NOW}, ${NOW} FROM known WHERE item IS NULL ORDER BY n`;
+  return `WITH u AS MATERIALIZED (${source}), sent AS (${sendAll(names, 'u', 'n')}),
+    known AS MATERIALIZED (
+      SELECT u.*, open.item FROM u LEFT JOIN LATERAL (
+        SELECT id AS item FROM ${names.open} AS open WHERE open.raw_id = u.message_id OFFSET 0
+      ) AS open ON true ORDER BY n
+    ),
+    ${openNew(names, item)},
+    again AS (
+      UPDATE ${names.inbox} AS item SET ${onceMore('t.failure')}
+      FROM (${few('(SELECT * FROM known WHERE item IS NOT NULL)', 'n')}) AS t WHERE item.id = ANY (ARRAY[t.item])
+    )
+    SELECT`;
+}
+
+/** Parts of a statement: what `insert` adds to the inbox, and that it is open. */
+export function openNew(names: Names, insert: string): string {
+  return `item AS (${insert} RETURNING ${known}),
+    opened AS (INSERT INTO ${names.open} (${openColumns}) SELECT ${openValues} FROM item)`;
+}
+
+const known =
+  'item.id, item.task_id, item.message_id, item.generation, item.edit, item.reason, item.lane, item.fingerprint';
+
 /** What an item takes from being met again. */
-export const onceMore = `failure = excluded.failure, occurrences = item.occurrences + 1, last_seen = excluded.last_seen`;
+export function onceMore(failure: string): string {
+  return `failure = ${failure}, occurrences = item.occurrences + 1, last_seen = ${NOW}`;
+}
 
 /** An outbox message for each that has one, in the order of `place`, with the id of what it tells of: it can be erased. */
 export function sendAll(names: Names, from: string, place: string): string {

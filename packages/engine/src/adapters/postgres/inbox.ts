@@ -3,13 +3,14 @@ import type { InboxItem, ItemFilter, ItemPage, ItemQuery, RawItem } from '../../
 import type { NewOutboxMessage } from '../../ports/schedule.ts';
 import type { AttemptRecord } from '../../task.ts';
 import { Params, rowsOf } from './batch.ts';
-import type { Database } from './database.ts';
-import { onceMore, outboxColumns, sendAll } from './inbox-text.ts';
+import { type Database, Restart } from './database.ts';
+import { isUniqueFault } from './faults.ts';
+import { appendText, outboxColumns } from './inbox-text.ts';
 import { countText, isPossible, FEW_SCANNED, MAX_SCANNED, nextOf, pageText } from './item-query.ts';
 import { failureJson, itemOf, selectItems } from './item-rows.ts';
 import type { Names } from './names.ts';
 import { numberOf, parsed, timeOf } from './rows.ts';
-import { msOf, NOW } from './times.ts';
+import { msOf } from './times.ts';
 import { countOf } from './bounds.ts';
 
 /** What never worked, and every execution that failed. A task's payload stays with the task. */
@@ -56,15 +57,11 @@ export class InboxTable {
           ],
           params,
         );
-        await session.query(
-          `WITH u AS MATERIALIZED (${source}), sent AS (${sendAll(this.#names, 'u', 'n')})
-           INSERT INTO ${this.#names.inbox} AS item (message_id, kind, address, lane, reason, fingerprint, attempt,
-             max_attempts, generation, failure, context, payload, first_seen, last_seen)
-           SELECT message_id, 'source', source, 'source:' || source, reason, fingerprint, 0, 0, 0, failure, context,
-             payload, ${NOW}, ${NOW} FROM u ORDER BY n
-           ON CONFLICT (message_id) WHERE state = 'open' AND task_id IS NULL DO UPDATE SET ${onceMore}`,
-          params.values,
-        );
+        try {
+          await session.query(appendText(this.#names, source), params.values);
+        } catch (error) {
+          throw isUniqueFault(error) ? new Restart() : error;
+        }
       }
     });
   }

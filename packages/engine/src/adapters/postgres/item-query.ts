@@ -10,7 +10,6 @@ import { timeAt } from './times.ts';
 /** So many items at most are looked at for one page: where many match, a few will do. */
 export const FEW_SCANNED = 1000;
 export const MAX_SCANNED = 10_000;
-const states = ['open', 'replayed', 'resolved', 'discarded', 'erased'];
 
 /**
  * Two parts of a statement. `scanned`: the ids that are looked at, the highest first, found by an index. `found`: those of
@@ -24,7 +23,7 @@ export function pageText(
   maxScanned: number,
 ): string {
   const most = countOf(limit) + 1;
-  const rest = restOf(filter).map((name) => conditionOf(filter, name, params));
+  const rest = restOf(filter).map((name) => conditionOf(names, filter, name, params));
   const bounds = {
     before: `${params.add(idOf(before))}::bigint`,
     most: `${params.add(rest.length > 0 ? Math.max(maxScanned, most) : most)}::int4`,
@@ -42,7 +41,7 @@ export function pageText(
 /**
  * Every way leads through one index, whatever the planner thinks of the table: it must neither walk down the ids for the
  * few that match, nor read and sort all that match for a few of them. So what an index begins with is a bound, not an
- * equation, and sorted by; and it is not told how many are wanted.
+ * equation, and sorted by; and it is not told how many are wanted. Open items are few and have a table of their own.
  */
 function scanText(
   names: Names,
@@ -50,31 +49,23 @@ function scanText(
   { before, most }: { before: string; most: string },
   params: Params,
 ): string {
-  const last = `ORDER BY item.id DESC LIMIT ${most}`;
-  const way = wayOf(filter);
-  switch (way) {
+  const { by, of } = wayOf(filter);
+  const table = names[of];
+  switch (by) {
     case undefined:
-      return `SELECT item.id FROM ${names.inbox} AS item WHERE item.id < ${before} ${last}`;
+      return `SELECT id FROM ${table} AS item WHERE id < ${before} ORDER BY id DESC LIMIT ${most}`;
     case 'ids':
     case 'messageId':
-      return `SELECT item.id FROM (
-          SELECT id FROM ${names.inbox} AS item WHERE ${conditionOf(filter, way, params)} OFFSET 0
-        ) AS item WHERE item.id < ${before} ${last}`;
+      return `SELECT id FROM (
+          SELECT id FROM ${table} AS item WHERE ${conditionOf(names, filter, by, params)} OFFSET 0
+        ) AS item WHERE id < ${before} ORDER BY id DESC LIMIT ${most}`;
     case 'fingerprint':
     case 'lane':
     case 'state': {
-      const wanted = filter.state === undefined ? states : [filter.state];
-      const first = way === 'state' ? undefined : `${params.add(kept(filter[way]))}::text`;
-      const columns = [...(way === 'state' ? [] : [way]), 'state', 'id'].map(
-        (name) => `item.${name}`,
-      );
-      const bound = (id: string) => [...(first ? [first] : []), 'one.state', id].join(', ');
-      return `SELECT item.id FROM unnest(${params.add(encodeArray('text', wanted))}::text[]) AS one(state)
-        CROSS JOIN LATERAL (
-          SELECT item.id FROM ${names.inbox} AS item
-          WHERE (${columns.join(', ')}) < (${bound(before)}) AND (${columns.join(', ')}) >= (${bound('0::bigint')})
-          ORDER BY ${columns.map((name) => `${name} DESC`).join(', ')} LIMIT (SELECT ${most})
-        ) AS item ${last}`;
+      const value = `${params.add(kept(filter[by]))}::text`;
+      return `SELECT id FROM ${table} AS item
+        WHERE (${by}, id) < (${value}, ${before}) AND (${by}, id) >= (${value}, 0::bigint)
+        ORDER BY ${by} DESC, id DESC LIMIT (SELECT ${most})`;
     }
   }
 }
@@ -93,8 +84,13 @@ export function nextOf(
 }
 
 export function countText(names: Names, filter: ItemFilter, params: Params): string {
-  const conditions = askedOf(filter).map((name) => conditionOf(filter, name, params));
-  return `SELECT count(*) FROM ${names.inbox} AS item WHERE ${conditions.join(' AND ') || 'true'}`;
+  const asked = askedOf(filter);
+  const others = asked.filter((name) => name !== 'state');
+  const isShort = filter.state === 'open' && others.every((name) => inOpen.includes(name));
+  const conditions = (isShort ? others : asked).map((name) =>
+    conditionOf(names, filter, name, params),
+  );
+  return `SELECT count(*) FROM ${isShort ? names.open : names.inbox} AS item WHERE ${conditions.join(' AND ') || 'true'}`;
 }
 
 /** False: no item can match. */
@@ -107,15 +103,35 @@ type Name = keyof ItemFilter;
 /** What there is an index for, the best first. */
 const ways = ['ids', 'messageId', 'fingerprint', 'lane', 'state'] as const satisfies Name[];
 
-function wayOf(filter: ItemFilter): (typeof ways)[number] | undefined {
-  return ways.find((name) => filter[name] !== undefined);
+/** What the table of open items knows of them. */
+const inOpen: readonly Name[] = ['ids', 'fingerprint', 'lane', 'reason'];
+
+/** In which table to look, and by which index: that of the ids where none is named. */
+interface Way {
+  of: 'inbox' | 'open' | 'closed';
+  by: (typeof ways)[number] | undefined;
+}
+
+function wayOf(filter: ItemFilter): Way {
+  const by = ways.find((name) => filter[name] !== undefined);
+  switch (by) {
+    case undefined:
+      return { of: 'inbox', by };
+    case 'ids':
+    case 'messageId':
+      return { of: 'inbox', by };
+    case 'fingerprint':
+    case 'lane':
+      return { of: filter.state === 'open' ? 'open' : 'inbox', by };
+    case 'state':
+      return filter.state === 'open' ? { of: 'open', by: undefined } : { of: 'closed', by };
+  }
 }
 
 /** What the index does not know. */
 function restOf(filter: ItemFilter): Name[] {
-  const way = wayOf(filter);
-  const hasState = way === 'fingerprint' || way === 'lane';
-  return askedOf(filter).filter((name) => name !== way && !(hasState && name === 'state'));
+  const { of, by } = wayOf(filter);
+  return askedOf(filter).filter((name) => name !== by && !(of === 'open' && name === 'state'));
 }
 
 function askedOf(filter: ItemFilter): Name[] {
@@ -132,7 +148,7 @@ const fields: readonly Name[] = [
   'toMs',
 ];
 
-function conditionOf(filter: ItemFilter, name: Name, params: Params): string {
+function conditionOf(names: Names, filter: ItemFilter, name: Name, params: Params): string {
   const value = () => params.add(kept(filter[name] as string));
   switch (name) {
     case 'ids':
@@ -154,6 +170,9 @@ function conditionOf(filter: ItemFilter, name: Name, params: Params): string {
     case 'toMs':
       return `item.last_seen < ${timeAt(`${params.add(boundedMs(filter.toMs))}::float8`)}`;
     case 'state':
+      return filter.state === 'open'
+        ? `EXISTS (SELECT FROM ${names.open} AS open WHERE open.id = item.id)`
+        : `EXISTS (SELECT FROM ${names.closed} AS closed WHERE closed.id = item.id AND closed.state = ${value()})`;
     case 'reason':
     case 'lane':
     case 'fingerprint':

@@ -5,24 +5,25 @@ import { cleanData } from '../../text.ts';
 import type { Column } from './batch.ts';
 import type { Names } from './names.ts';
 import { bytesOf, contextOf, destinationOf, numberOf, parsed, type Row, timeOf } from './rows.ts';
-import { boundedMs } from './bounds.ts';
-import { msOf, timeAt } from './times.ts';
+import { msOf } from './times.ts';
 
 /**
- * All of an item, of the inbox as `item` and its task as `task`. What is in a task stays there; one with a payload of its
- * own has its own context too, even none.
+ * All of an item, of the inbox as `item`, its task as `task` and its end as `closed`. What is in a task stays there; one
+ * with a payload of its own has its own context too, even none.
  */
 const itemColumns = [
-  'item.id, item.task_id, item.message_id, item.kind, item.address, item.lane, item.state, item.reason',
+  'item.id, item.task_id, item.message_id, item.kind, item.address, item.lane',
+  `coalesce(closed.state, 'open') AS state, item.reason`,
   'item.fingerprint, item.attempt, item.max_attempts, item.generation, item.occurrences',
   `${msOf('item.first_seen')} AS first_seen, ${msOf('item.last_seen')} AS last_seen, item.failure`,
   'CASE WHEN item.payload IS NULL THEN task.context ELSE item.context END AS context',
   'coalesce(item.payload, task.original_payload) AS payload',
-  `${msOf('item.closed_at')} AS closed_at, item.closed_by, item.job, item.ordering_key, item.edit, item.edit_payload`,
+  `${msOf('closed.closed_at')} AS closed_at, closed.closed_by, item.job, item.ordering_key, item.edit, item.edit_payload`,
 ].join(', ');
 
 export function selectItems(names: Names): string {
-  return `SELECT ${itemColumns} FROM ${names.inbox} AS item LEFT JOIN ${names.queue} AS task ON task.id = item.task_id`;
+  return `SELECT ${itemColumns} FROM ${names.inbox} AS item LEFT JOIN ${names.queue} AS task ON task.id = item.task_id
+    LEFT JOIN ${names.closed} AS closed ON closed.id = item.id`;
 }
 
 export function itemOf(row: Row): InboxItem {
@@ -67,21 +68,14 @@ export function failureJson(failure: Failure): string {
   return /\\u(0000|d[89a-f])/.test(json) ? JSON.stringify(cleanData(failure)) : json;
 }
 
-/** What an action may change of an item, and the expression over `u` that gives it. */
-export function changeColumns(item: InboxItem): { columns: Column[]; set: string } {
+/** What an action may change of an item's row. */
+export function changeColumns(item: InboxItem): Column[] {
   const { payload, ...edit }: Edit = item.edit ?? {};
-  const columns: Column[] = [
-    { name: 'state', type: 'text', values: [item.state] },
-    { name: 'closed_at', type: 'float8', values: [boundedMs(item.closedAtMs)] },
-    { name: 'closed_by', type: 'text', values: [item.closedBy] },
+  return [
     { name: 'task_id', type: 'int8', values: [item.taskId] },
     { name: 'edit', type: 'json', values: [item.edit && JSON.stringify(edit)] },
     { name: 'edit_payload', type: 'bytea', values: [payload] },
   ];
-  const set = columns.map(({ name }) =>
-    name === 'closed_at' ? `closed_at = ${timeAt('u.closed_at')}` : `${name} = u.${name}`,
-  );
-  return { columns, set: set.join(', ') };
 }
 
 function editOf(json: unknown, payload: unknown): Edit {

@@ -72,9 +72,9 @@ export class JobTable {
   async members({ job, result, after, upTo = Infinity, limit }: MemberQuery): Promise<Member[]> {
     const rows = await this.#database.queryAgain(
       `SELECT item_id, result FROM ${this.#names.members}
-       WHERE job = $1::bigint AND item_id > $2::bigint AND item_id <= $3::bigint
+       WHERE (job, item_id) > ($1::bigint, $2::bigint) AND (job, item_id) <= ($1::bigint, $3::bigint)
          AND ($4::text IS NULL OR coalesce(result, 'done') = $4)
-       ORDER BY item_id LIMIT $5::int4`,
+       ORDER BY job, item_id LIMIT $5::int4`,
       [job, idOf(after), idOf(upTo), result ?? null, countOf(limit)],
     );
     return rows.map(([itemId, became]) => ({

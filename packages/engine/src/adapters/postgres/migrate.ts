@@ -13,6 +13,7 @@ import type { Connections, Dedicated } from './connections.ts';
 import { type Database, pause, type Session } from './database.ts';
 import { faultOf, isLockTimeout, sqlState } from './faults.ts';
 import { type Names, quoteName, quoteText } from './names.ts';
+import { splitState } from './open-schema.ts';
 import { numberOf, type Row } from './rows.ts';
 import {
   createQueue,
@@ -83,19 +84,24 @@ export function missing(names: Names, cause?: unknown): EngineError {
 async function run(migration: Migration, names: Names, version: number): Promise<void> {
   const table = await recognise(migration, names);
   if (table === 'none') {
-    const indexes = indexesOf(names).map(([on, index]) => indexText(on, index, ''));
+    const indexes = indexesOf(names).map(([on, index]) => indexText(on, index, 'IF NOT EXISTS'));
     return migration.inTransaction(
       `${await createSchema(migration, names)} ${setVersion(names, schemaVersion)} ${createQueue(names)}
-       ${createTables(names)} ${createTrigger(names)} ${upgrade(names)} ${indexes.join('; ')};
+       ${createTables(names)} ${createTrigger(names)} ${upgrade(names)} ${splitState(names)} ${indexes.join('; ')};
        ${dropOldIndexes(names)}`,
     );
   }
   if (table === 'document') {
     await migration.inTransaction(
-      `${setVersion(names, 0)} ${adopt(names)} ${createTables(names)} ${createTrigger(names)} ${upgrade(names)}`,
+      `${setVersion(names, 0)} ${adopt(names)} ${createTables(names)} ${createTrigger(names)} ${upgrade(names)}
+       ${splitState(names)}`,
     );
   } else if (!(await migration.has(names.lines))) {
-    await migration.inTransaction(upgrade(names));
+    await migration.inTransaction(`${upgrade(names)} ${splitState(names)}`);
+  } else if (!(await migration.has(names.open))) {
+    // Before the others go: no list is without an index meanwhile.
+    for (const index of inboxIndexes) await migration.build(names, names.inbox, index);
+    await migration.inTransaction(splitState(names));
   }
   if (version === 0) {
     await fillAll(migration, names);

@@ -7,6 +7,9 @@ export interface Names {
   channel: string;
   queue: string;
   inbox: string;
+  /** Which items are open, with what they are found by; and how the others were closed. */
+  open: string;
+  closed: string;
   attempts: string;
   outbox: string;
   state: string;
@@ -33,6 +36,8 @@ export function namesIn(schema: string): Names {
     channel: fits ? channel : `redrive:${hash64(schema)}`,
     queue: table('retry_queue'),
     inbox: table('redrive_inbox'),
+    open: table('redrive_open'),
+    closed: table('redrive_closed'),
     attempts: table('redrive_attempts'),
     outbox: table('redrive_outbox'),
     state: table('redrive_state'),
@@ -43,6 +48,11 @@ export function namesIn(schema: string): Names {
     audit: table('redrive_audit'),
     version: table('redrive_schema'),
   };
+}
+
+/** The schema alone, quoted. */
+export function tableSchema({ inbox }: Names): string {
+  return inbox.slice(0, inbox.lastIndexOf('.'));
 }
 
 export function quoteName(name: string): string {

@@ -55,10 +55,15 @@ export async function pruneItems(
 ): Promise<number> {
   const rows = await database.queryAgain(
     `WITH old AS MATERIALIZED (
-       SELECT id FROM ${names.inbox} WHERE closed_at <= ${NOW} - $2::float8 * INTERVAL '1 millisecond'
-       ORDER BY closed_at LIMIT $1::int4 FOR UPDATE SKIP LOCKED
-     )
-     DELETE FROM ${names.inbox} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING fingerprint, task_id`,
+       SELECT closed.id FROM (
+         SELECT id FROM ${names.closed} WHERE closed_at <= ${NOW} - $2::float8 * INTERVAL '1 millisecond'
+         ORDER BY closed_at LIMIT $1::int4
+       ) AS closed CROSS JOIN LATERAL (
+         SELECT FROM ${names.inbox} AS item WHERE item.id = closed.id FOR UPDATE SKIP LOCKED
+       ) AS item
+     ),
+     gone AS (DELETE FROM ${names.closed} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING id)
+     DELETE FROM ${names.inbox} WHERE id = ANY (ARRAY(SELECT id FROM gone)) RETURNING fingerprint, task_id`,
     [countOf(limit), agoMs(closedForMs)],
   );
   const taskIds = rows.flatMap(([, id]) => (id === null ? [] : [numberOf(id)]));

@@ -71,9 +71,9 @@ export function settleText(
     )`,
   ];
   if (hasRecords) parts.push(`record AS (${writeRecords(names, 'settled')})`);
-  const gaveUp = `(SELECT * FROM settled WHERE status = 'failed') AS failed`;
-  if (failed.length > 0) parts.push(`item AS (${openItems(names, gaveUp, 'place')})`);
-  if (hasOutbox) parts.push(`sent AS (${sendAll(names, gaveUp, 'place')})`);
+  const gaveUp = `(SELECT * FROM settled WHERE status = 'failed')`;
+  if (failed.length > 0) parts.push(openItems(names, gaveUp, 'place'));
+  if (hasOutbox) parts.push(`sent AS (${sendAll(names, `${gaveUp} AS failed`, 'place')})`);
   return `WITH ${parts.join(', ')}
     SELECT json_agg(CASE WHEN arrived AND status = 'pending' THEN -n WHEN status = 'cancelled' THEN n + 0.5 ELSE n END),
       json_agg(DISTINCT lane) FILTER (WHERE status = 'pending'),

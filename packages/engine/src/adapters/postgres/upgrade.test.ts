@@ -5,12 +5,14 @@ import type { Store } from '../../ports/store.ts';
 import { claimDue, settlements } from '../../testing/fixtures.ts';
 import { postgres } from './index.ts';
 import { namesIn } from './names.ts';
-import { createQueue, createTables, createTrigger, queueIndexes } from './schema.ts';
+import { createQueue, createTables, createTrigger, type Index, queueIndexes } from './schema.ts';
+import { upgrade, upgradedQueueIndexes } from './upgrade.ts';
 
 describePostgres(({ freshDatabase }) => {
   let database: Database;
   let admin: pg.Client;
   let stores: Store[];
+  const names = namesIn('public');
 
   beforeEach(async () => {
     database = await freshDatabase();
@@ -27,14 +29,40 @@ describePostgres(({ freshDatabase }) => {
 
   /** As the program of schema 1 has left it. */
   async function makeSchema1(): Promise<void> {
-    const names = namesIn('public');
-    const indexes = queueIndexes.map(
-      ({ name, unique, on }) =>
-        `CREATE ${unique ? 'UNIQUE' : ''} INDEX ${name} ON ${names.queue} ${on};`,
-    );
-    await admin.query(`${createQueue(names)} ${createTables(names)} ${createTrigger(names)} ${indexes.join(' ')}
+    await admin.query(`${createQueue(names)} ${createTables(names)} ${createTrigger(names)} ${built(queueIndexes)}
       CREATE TABLE redrive_schema (version integer NOT NULL, oldest integer NOT NULL);
       INSERT INTO redrive_schema VALUES (1, 1)`);
+  }
+
+  /** As the program of schema 3 has made it of that: with the state of an item in its row, and counted from there. */
+  async function makeSchema3(): Promise<void> {
+    const count = (name: string, when: string, tables: string, text: string) => `
+      CREATE FUNCTION redrive_count_${name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO redrive_group_deltas (fingerprint, open) ${text}; RETURN NULL; END $$;
+      CREATE TRIGGER redrive_count_${name} AFTER ${when} ON redrive_inbox REFERENCING ${tables}
+        FOR EACH STATEMENT EXECUTE FUNCTION redrive_count_${name}();`;
+    const total = (table: string) =>
+      `SELECT fingerprint, sum((state = 'open')::integer) FROM ${table} GROUP BY fingerprint`;
+    await admin.query(`${upgrade(names)} ${built(upgradedQueueIndexes)}
+      ${count('new', 'INSERT', 'NEW TABLE AS fresh', total('fresh'))}
+      ${count('changed', 'UPDATE', 'NEW TABLE AS fresh', total('fresh'))}
+      ${count('deleted', 'DELETE', 'OLD TABLE AS old', total('old'))}
+      DROP INDEX redrive_inbox_fingerprint, redrive_inbox_lane;
+      CREATE INDEX redrive_inbox_state ON redrive_inbox (state, id);
+      CREATE INDEX redrive_inbox_cause ON redrive_inbox (fingerprint, state, id);
+      CREATE INDEX redrive_inbox_way ON redrive_inbox (lane, state, id);
+      CREATE INDEX redrive_inbox_job ON redrive_inbox (job, id) WHERE job IS NOT NULL;
+      CREATE INDEX redrive_inbox_closed ON redrive_inbox (closed_at) WHERE closed_at IS NOT NULL;
+      UPDATE redrive_schema SET version = 3, oldest = 2`);
+  }
+
+  function built(indexes: readonly Index[]): string {
+    return indexes
+      .map(
+        ({ name, unique, on }) =>
+          `CREATE ${unique ? 'UNIQUE' : ''} INDEX ${name} ON ${names.queue} ${on};`,
+      )
+      .join(' ');
   }
 
   async function open(schema = 'public'): Promise<Store> {
@@ -87,7 +115,7 @@ describePostgres(({ freshDatabase }) => {
   });
 
   test('from schema 2: one index takes the place of two, and each line goes on where it was', async () => {
-    await open();
+    await makeSchema3();
     await admin.query(`DROP INDEX retry_queue_place; UPDATE redrive_schema SET version = 2;
       CREATE INDEX retry_queue_line ON retry_queue (lane, ordering_key, id) WHERE ordering_key IS NOT NULL
         AND (status = 'pending' OR status = 'failed' AND on_dead IS NULL);
@@ -100,20 +128,77 @@ describePostgres(({ freshDatabase }) => {
     expect(claim.tasks.map(({ id }) => id)).toEqual([2]);
     await store.settle([{ ...settlements.done(claim.tasks[0]!), line: { lane: 'a', key: 'k' } }]);
     expect((await claimDue(store, 'a')).tasks.map(({ id }) => id)).toEqual([3]);
-    const names = await value(
+    const found = await value(
       `SELECT string_agg(indexname, ' ' ORDER BY indexname) FROM pg_indexes WHERE indexdef LIKE '%ordering_key, %'`,
     );
-    expect(names).toBe('retry_queue_place');
+    expect(found).toBe('retry_queue_place');
+  });
+
+  test('from schema 3: every item is as it was, open or closed, and is counted and acted on', async () => {
+    await makeSchema3();
+    await insert(
+      `('failed', NULL, NULL::bigint), ('failed', NULL, NULL), ('pending', NULL, NULL), ('cancelled', NULL, NULL)`,
+    );
+    await admin.query(`INSERT INTO redrive_inbox (task_id, message_id, kind, address, lane, state, reason, fingerprint,
+        attempt, max_attempts, generation, first_seen, last_seen, failure, closed_at, closed_by, edit)
+      SELECT task, gen_random_uuid(), 'queue', 'orders', 'a', state, 'EXHAUSTED', 'f', 1, 4, 0, '2020-01-01', '2020-01-02',
+        '{"class":"technical"}', at::timestamptz, CASE WHEN at IS NOT NULL THEN 'anna' END, edit::json
+      FROM (VALUES (1, 'open', NULL, NULL), (2, 'open', NULL, '{"headers":{}}'), (3, 'replayed', '2020-01-03', NULL),
+        (4, 'discarded', '2020-01-04', NULL), (NULL, 'open', NULL, NULL), (NULL, 'erased', '2020-01-05', NULL)
+      ) AS t(task, state, at, edit)`);
+    // What its triggers counted and nobody has added up yet.
+    await admin.query(
+      `INSERT INTO redrive_groups SELECT 'f', 'a', 'EXHAUSTED', '{"class":"technical"}', 6, 0, now(), now()`,
+    );
+    await admin.query(
+      `INSERT INTO redrive_members (job, item_id, result) VALUES (7, 1, NULL), (7, 3, 'done')`,
+    );
+    const store = await open();
+    const { items } = await store.items({ limit: 10 });
+    expect(
+      items.map(({ state, closedAtMs, closedBy, edit }) => [state, closedAtMs, closedBy, edit]),
+    ).toEqual([
+      ['erased', Date.UTC(2020, 0, 5), 'anna', undefined],
+      ['open', undefined, undefined, undefined],
+      ['discarded', Date.UTC(2020, 0, 4), 'anna', undefined],
+      ['replayed', Date.UTC(2020, 0, 3), 'anna', undefined],
+      ['open', undefined, undefined, { headers: {} }],
+      ['open', undefined, undefined, undefined],
+    ]);
+    expect(await store.groups({ limit: 10 })).toMatchObject([{ fingerprint: 'f', open: 3 }]);
+    expect(
+      await store.members({ job: 7, result: 'done', after: 0, upTo: 3, limit: 9 }),
+    ).toHaveLength(2);
+    expect(await store.act([1, 2, 3, 4, 5], { type: 'replay' })).toEqual([
+      ...['done', 'done', 'closed', 'closed', 'unaddressed'],
+    ]);
+    expect(await store.act([4], { type: 'restore' })).toEqual(['done']);
+    expect(await store.groups({ limit: 10 })).toMatchObject([{ fingerprint: 'f', open: 2 }]);
+    expect(await store.count({ state: 'replayed' })).toBe(3);
+  });
+
+  test('from schema 3: an older program that still runs fails, and a newer one that was interrupted goes on', async () => {
+    await makeSchema3();
+    await open();
+    await expect(
+      admin.query(`SELECT FROM redrive_inbox WHERE state = 'open'`),
+    ).rejects.toMatchObject({
+      code: '42703',
+    });
+    await admin.query('UPDATE redrive_schema SET version = 3; DROP INDEX retry_queue_job');
+    await open();
+    expect(await value('SELECT version FROM redrive_schema')).toBe(4);
+    expect(await value(`SELECT to_regclass('retry_queue_job')::text`)).toBe('retry_queue_job');
   });
 
   test('leaves tables as it would have made them, also when it was interrupted', async () => {
     await open();
-    await admin.query(`UPDATE redrive_schema SET version = 1, oldest = 1; DROP INDEX redrive_inbox_cause;
+    await admin.query(`UPDATE redrive_schema SET version = 1, oldest = 1; DROP INDEX redrive_inbox_lane;
       UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'retry_queue_place'::regclass`);
     await open();
     await open('fresh');
-    expect(await value('SELECT version FROM redrive_schema')).toBe(3);
-    expect(await value('SELECT oldest FROM redrive_schema')).toBe(2);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(4);
+    expect(await value('SELECT oldest FROM redrive_schema')).toBe(4);
     const shape = (schema: string) =>
       admin.query(
         `SELECT 'column' AS kind, table_name || '.' || column_name AS name, data_type AS text

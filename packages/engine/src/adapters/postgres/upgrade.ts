@@ -1,9 +1,9 @@
-import type { Names } from './names.ts';
+import { type Names, tableSchema } from './names.ts';
 import type { Index } from './schema.ts';
 import { active, holding, ofJob } from './sets.ts';
-import { countTriggers, groupTables } from './groups-schema.ts';
+import { groupTables } from './groups-schema.ts';
 
-/** From schema 1 to schema 2, in one transaction: order per key, and all that is done about items. */
+/** From schema 1 to schema 2, and straight on: order per key, and all that is done about items. */
 export function upgrade(names: Names): string {
   return `
     ALTER TABLE ${names.queue} ADD COLUMN on_dead text, ADD COLUMN job bigint,
@@ -25,7 +25,7 @@ export function upgrade(names: Names): string {
       result text,
       PRIMARY KEY (job, item_id)
     ) WITH (fillfactor = 45);
-    ${groupTables(names)} ${countTriggers(names)} ${putInLine(names)}`;
+    ${groupTables(names)} ${putInLine(names)}`;
 }
 
 /** Until now nobody kept the order: all but the first that waits in each line are held back. */
@@ -48,27 +48,16 @@ export const upgradedQueueIndexes: readonly Index[] = [
   { name: 'retry_queue_job', on: `(job, status, finished_at, blocked) WHERE ${ofJob}` },
 ];
 
-/**
- * Every list is sorted by the id and may ask for a state, of which nearly all or nearly no items are: so the state is a
- * part of each, and where none is asked for the list is made of one part per state.
- */
+/** Every list is sorted by the id. Schema 1 has the first two already, schemas 2 and 3 have not. */
 export const inboxIndexes: readonly Index[] = [
-  { name: 'redrive_inbox_state', on: '(state, id)' },
-  { name: 'redrive_inbox_cause', on: '(fingerprint, state, id)' },
-  { name: 'redrive_inbox_way', on: '(lane, state, id)' },
+  { name: 'redrive_inbox_fingerprint', on: '(fingerprint, id)' },
+  { name: 'redrive_inbox_lane', on: '(lane, id)' },
   { name: 'redrive_inbox_job', on: '(job, id) WHERE job IS NOT NULL' },
-  { name: 'redrive_inbox_closed', on: '(closed_at) WHERE closed_at IS NOT NULL' },
 ];
 
-/** Of schemas 1 and 2, which the others make superfluous. */
-const oldIndexes = [
-  'redrive_inbox_fingerprint',
-  'redrive_inbox_lane',
-  'retry_queue_line',
-  'retry_queue_turn',
-];
+/** Of schema 2, which others make superfluous. Those with the state of items went with its column. */
+const oldIndexes = ['retry_queue_line', 'retry_queue_turn'];
 
 export function dropOldIndexes(names: Names): string {
-  const schema = names.inbox.slice(0, names.inbox.lastIndexOf('.'));
-  return `DROP INDEX IF EXISTS ${oldIndexes.map((name) => `${schema}.${name}`).join(', ')};`;
+  return `DROP INDEX IF EXISTS ${oldIndexes.map((name) => `${tableSchema(names)}.${name}`).join(', ')};`;
 }
