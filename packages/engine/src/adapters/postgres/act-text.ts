@@ -49,7 +49,7 @@ export function shortText(
       WHERE q.id = ANY (ARRAY[t.task_id]) AND q.status = 'failed' AND q.generation = ANY (ARRAY[t.generation])
       RETURNING t.n, t.id, q.lane, q.ordering_key
     ),
-    ${closeText(names, few('moved', 'n'), action, params)}
+    ${closeText(names, few('moved', 'n'), 'NOT item.edited', action, params)}
     SELECT json_agg(n), json_agg(DISTINCT lane) FILTER (WHERE ordering_key IS NULL),
       json_agg(json_build_array(lane, ordering_key)) FILTER (WHERE ordering_key IS NOT NULL),
       (SELECT count(*) FROM closed) FROM moved`;
@@ -92,7 +92,7 @@ export function bulkText(
         UPDATE ${names.queue} AS q SET ${taskValues(action, params)}
         FROM (${few(done, 'n')}) AS t WHERE q.id = ANY (ARRAY[t.task_id])
       )`,
-      closeText(names, few(done, 'n'), action, params),
+      closeText(names, few(done, 'n'), 'true', action, params),
     );
   }
   return `WITH ${parts.join(', ')} SELECT n, result, lane, ordering_key FROM judged`;
@@ -127,10 +127,11 @@ const closedAs = { replay: 'replayed', resolve: 'resolved', discard: 'discarded'
 function closeText(
   { open, closed }: Names,
   these: string,
+  condition: string,
   { type, by }: BulkAction,
   params: Params,
 ): string {
-  return `closed AS (DELETE FROM ${open} AS item USING (${these}) AS t WHERE item.id = ANY (ARRAY[t.id]) RETURNING item.id),
+  return `closed AS (DELETE FROM ${open} AS item USING (${these}) AS t WHERE item.id = ANY (ARRAY[t.id]) AND ${condition} RETURNING item.id),
     ended AS (
       INSERT INTO ${closed} (id, state, closed_at, closed_by)
       SELECT id, '${closedAs[type]}', ${NOW}, ${params.add(by ?? null)}::text FROM closed

@@ -1,7 +1,7 @@
 import { type Database, describePostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { seededRandom } from 'redrive/testing';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ActResult, ItemAction, JobHold } from '../../ports/inbox.ts';
 import type { Store } from '../../ports/store.ts';
 import {
@@ -122,6 +122,23 @@ describePostgres(({ freshDatabase }) => {
     ]);
     expect(isPaused).toBe(answer === undefined);
     expect(await openItems()).toHaveLength(isPaused ? 20 : 0);
+  });
+
+  test('sends what an operator has just changed as it is now', async () => {
+    const [id] = await failed(1);
+    await admin.query('BEGIN; SELECT FROM retry_queue FOR UPDATE');
+    await admin.query(`UPDATE redrive_inbox SET edit = '{"headers":{"x-by":"me"}}'`);
+    await admin.query('UPDATE redrive_open SET edited = true');
+    const acting = stores[0].act([id!], { type: 'replay' });
+    await vi.waitFor(async () => {
+      const waiting = await admin.query('SELECT FROM pg_locks WHERE NOT granted');
+      expect(waiting.rowCount).toBe(1);
+    });
+    await admin.query('COMMIT');
+    expect(await acting).toEqual(['done']);
+    const { taskId, edit } = (await stores[0].item(id!))!;
+    expect(edit).toEqual({ headers: { 'x-by': 'me' } });
+    expect((await row(stores[0], taskId!)).context?.headers).toEqual({ 'x-by': 'me' });
   });
 
   test('acts on items of lines while those are claimed and settled, and forgets no turn', async () => {
