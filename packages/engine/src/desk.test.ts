@@ -121,6 +121,20 @@ describe('a bulk replay', () => {
     expect(await engine.inbox.job(id)).toMatchObject({ state: 'finished', done: 20, back: 1 });
   });
 
+  test('knows of each member what became of it, or that its turn has not come', async () => {
+    const { engine, broken, dead } = shop();
+    const ids = await dead(1, 2, 3, 4);
+    broken.delete(1);
+    const { id } = await engine.inbox.replayAll({ all: true }, { perSecond: 1 });
+    await engine.inbox.resolve(ids[1]!);
+    await engine.advance('1900ms');
+    const members = await engine.inbox.members(id);
+    expect(members.map(({ result }) => result)).toEqual(['done', 'closed', 'done', undefined]);
+    const done = await engine.inbox.members(id, { result: 'done' });
+    expect(done).toEqual([ids[0], ids[2]].map((itemId) => ({ itemId, result: 'done' })));
+    expect(await engine.inbox.members(id, { result: 'closed' })).toHaveLength(1);
+  });
+
   test('goes at its pace', async () => {
     const { engine, broken, seen, dead } = shop();
     await dead(...Array.from({ length: 30 }, (_, i) => i + 1));
