@@ -185,7 +185,7 @@ export class JobRunner {
     if (ids.length === 0) {
       throw new EngineError('JOB_UNKNOWN', `The members of job ${job.id} are not there any more.`);
     }
-    held = { ...held, ahead: ahead.slice(ids.length) };
+    held = { ...held, ahead };
     try {
       return await this.#actOn(held, ids, actionOf(job, isTrial));
     } catch (error) {
@@ -210,25 +210,29 @@ export class JobRunner {
     return held && { ...held, most: count >> 1 };
   }
 
-  /** The next members: they never change, so some can be read in advance. */
+  /** The next members, so many at least as long as there are any. They never change, so some are read in advance. */
   async #ahead({ job, ahead = [] }: Held, wanted: number): Promise<number[]> {
     if (ahead.length >= Math.min(wanted, left(job))) return ahead;
-    const page = { job: job.id, after: job.cursor, limit: Math.max(wanted, AHEAD) };
-    return (await this.#parts.store.members(page)).map(({ itemId }) => itemId);
+    const page = { job: job.id, after: ahead.at(-1) ?? job.cursor, limit: Math.max(wanted, AHEAD) };
+    const more = await this.#parts.store.members(page);
+    return [...ahead, ...more.map(({ itemId }) => itemId)];
   }
 
   async #actOn(
-    { job, version, most = Infinity, ahead, tally }: Held,
+    { job, version, most = Infinity, ahead = [], tally }: Held,
     ids: readonly number[],
     action: ItemAction,
   ): Promise<Held | undefined> {
     const { store, nowMs } = this.#parts;
     let next = job;
-    const results = await store.act(ids, action, {
+    const acting = store.act(ids, action, {
       job: job.id,
       version,
       next: (all) => (next = this.#owned(afterAct(job, ids, all, nowMs()))),
     });
+    // The next ones are read meanwhile.
+    const reading = this.#ahead({ job, version, ahead }, 2 * ids.length);
+    const [results, known] = await Promise.all([acting, reading]);
     if (!results) return this.#reload(job.id);
     const sent = next.done - job.done;
     const guess = tally ? { tally: { ...tally, underway: tally.underway + sent } } : {};
@@ -236,7 +240,7 @@ export class JobRunner {
       job: next,
       version: version + 1,
       most: most * 2,
-      ...(ahead ? { ahead } : {}),
+      ahead: known.slice(ids.length),
       ...guess,
     };
   }
@@ -285,7 +289,7 @@ interface Held {
   version: number;
   /** Not more at once: something among the next ones cannot be written. */
   most?: number;
-  /** The items of the next members. */
+  /** The items of the next members, from the cursor on. */
   ahead?: number[];
   /** As it was counted last, and what was sent since. */
   tally?: JobTally;

@@ -59,13 +59,13 @@ describe('freezing', () => {
 
 describe('sending', () => {
   it('acts in chunks', () => {
-    expect(nextMove(job(), tally(), NOW)).toEqual({ do: 'act', limit: 1000, isTrial: false });
+    expect(nextMove(job(), tally(), NOW)).toEqual({ do: 'act', limit: 2000, isTrial: false });
   });
 
   it.each(['resolve', 'discard'] as const)('%s needs no room, and no step', (action) => {
     const full = tally({ underway: WINDOW, back: 9, cancelled: 3 });
     const move = nextMove(job({ action, canary: [1], maxFailures: 0 }), full, NOW);
-    expect(move).toEqual({ do: 'act', limit: 1000, isTrial: false });
+    expect(move).toEqual({ do: 'act', limit: 2000, isTrial: false });
     const over = nextMove(job({ action, total: 3, done: 3 }), full, NOW);
     expect(over).toMatchObject({ do: 'write', job: { state: 'finished', finishedAtMs: NOW } });
   });
@@ -84,7 +84,7 @@ describe('sending', () => {
   it.each([
     { perSecond: 0.5, limit: 1 },
     { perSecond: 25, limit: 2 },
-    { perSecond: 100_000, limit: 1000 },
+    { perSecond: 100_000, limit: 2000 },
   ])('sends $limit at a time where it may send $perSecond a second', ({ perSecond, limit }) => {
     expect(nextMove(job({ perSecond }), tally(), NOW)).toMatchObject({ do: 'act', limit });
   });
@@ -136,7 +136,7 @@ describe('a window that is full', () => {
     expect(move).toMatchObject({ do: 'write', job: { parked: WINDOW } });
     const { job: parked } = move as { job: Job };
     expect(parked).not.toHaveProperty('looked');
-    expect(nextMove(parked, full, NOW)).toMatchObject({ do: 'act', limit: 1000 });
+    expect(nextMove(parked, full, NOW)).toMatchObject({ do: 'act', limit: 2000 });
   });
 });
 
@@ -168,7 +168,7 @@ describe('a canary', () => {
 
   it('sends the rest as usual after its last step', () => {
     const move = nextMove(job({ canary, step: 2 }), tally(), NOW);
-    expect(move).toEqual({ do: 'act', limit: 1000, isTrial: false });
+    expect(move).toEqual({ do: 'act', limit: 2000, isTrial: false });
   });
 
   it('sends another for one that was cancelled on its way: that proves nothing', () => {

@@ -71,7 +71,7 @@ type JobMove =
 
 /** So many may be under way at once: what is fresh does not queue up behind a whole inbox. */
 export const WINDOW = 5000;
-const CHUNK = 1000;
+const CHUNK = 2000;
 /** A chunk of a paced job: what is due in this time, so that it goes out evenly. */
 const EVENLY_MS = 100;
 /** What has not moved for so long stands still. */
