@@ -69,7 +69,7 @@ export const noteColumns = columns(`
  * back in the inbox or on their way as tasks.
  */
 const left: Readonly<Record<string, readonly string[]>> = {
-  retry_queue: ['job'],
+  retry_queue: ['job', 'line'],
   redrive_attempts: ['id'],
   redrive_inbox: ['job'],
   redrive_outbox: ['id'],
@@ -77,6 +77,7 @@ const left: Readonly<Record<string, readonly string[]>> = {
   redrive_state: ['version'],
   redrive_groups: ['open', 'is_open'],
   redrive_members: ['job', 'item_id', 'result'],
+  redrive_lines: ['id', 'lane', 'ordering_key'],
   redrive_schema: ['version', 'oldest'],
 };
 

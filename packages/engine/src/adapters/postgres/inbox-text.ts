@@ -60,7 +60,7 @@ export function appendText(names: Names, source: string): string {
 }
 
 /** Parts of a statement: what `insert` adds to the inbox, and that it is open. */
-export function openNew(names: Names, insert: string): string {
+function openNew(names: Names, insert: string): string {
   return `item AS (${insert} RETURNING ${known}),
     opened AS (INSERT INTO ${names.open} (${openColumns}) SELECT ${openValues} FROM item)`;
 }

@@ -138,10 +138,12 @@ export async function markMembers(
   ids: readonly number[],
   results: readonly ActResult[],
 ): Promise<void> {
+  const undone = ids.flatMap((id, i) =>
+    results[i] === 'done' ? [] : [[id, results[i]!] as const],
+  );
+  if (undone.length === 0) return;
   // The last word where one is there twice.
-  const last = new Map(ids.map((id, i) => [id, results[i]!]));
-  for (const [id, result] of last) if (result === 'done') last.delete(id);
-  if (last.size === 0) return;
+  const last = new Map(undone);
   const params = new Params();
   const source = rowsOf(
     [

@@ -1,4 +1,4 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { actOn, type ItemChange, revived } from '../../item-moves.ts';
 import {
   type ActResult,
@@ -11,11 +11,12 @@ import {
 } from '../../ports/inbox.ts';
 import type { Task } from '../../task.ts';
 import type { Changer } from './change.ts';
-import { prepareRows, type Row } from './connection.ts';
 import type { InboxTable } from './inbox.ts';
 import type { ItemList } from './item-list.ts';
 import type { JobTable } from './jobs.ts';
+import type { LineTable } from './line-table.ts';
 import type { Aftermath } from './lines.ts';
+import { PlainItems } from './plain-items.ts';
 import type { StateTable } from './state.ts';
 import type { TaskTable } from './tasks.ts';
 
@@ -25,42 +26,18 @@ interface Tables {
   inbox: InboxTable;
   itemList: ItemList;
   jobs: JobTable;
+  lines: LineTable;
   state: StateTable;
 }
 
 /** What operators do to items, one by one or as members of a bulk job. Always called in a transaction. */
 export class Actions {
   readonly #tables: Tables;
-  readonly #plain: StatementSync;
-  readonly #again: StatementSync;
-  readonly #cancel: StatementSync;
-  readonly #close: StatementSync;
+  readonly #plain: PlainItems;
 
   constructor(db: DatabaseSync, tables: Tables) {
     this.#tables = tables;
-    this.#plain = prepareRows(
-      db,
-      `SELECT task_id FROM redrive_inbox WHERE id = ? AND state = 'open' AND edit IS NULL AND task_id IS NOT NULL`,
-    );
-    // The same as the pure move, without reading the payload into this program and writing it back.
-    this.#again = prepareRows(
-      db,
-      `UPDATE retry_queue SET status = 'pending', generation = generation + 1, attempt = 0, retry_count = 0,
-         uncounted = 0, delay_ms = 0, claims = 0, arrived = 0, cancelling = 0, blocked = ordering_key IS NOT NULL,
-         lease = NULL, verdict = NULL, finished_at = NULL, first_at = NULL, job = ?3, trial = ?4,
-         next_retry_at = ?2, visible_at = ?2, expires_at = iif(expires_at > ?2, expires_at, NULL)
-       WHERE id = ?1 AND status = 'failed'
-       RETURNING lane, ordering_key`,
-    );
-    this.#cancel = prepareRows(
-      db,
-      `UPDATE retry_queue SET status = 'cancelled', finished_at = ?2, job = NULL, trial = 0
-       WHERE id = ?1 AND status = 'failed'
-       RETURNING lane, ordering_key`,
-    );
-    this.#close = db.prepare(
-      'UPDATE redrive_inbox SET state = ?2, closed_at = ?3, closed_by = ?4 WHERE id = ?1',
-    );
+    this.#plain = new PlainItems(db, tables.lines);
   }
 
   act(
@@ -72,8 +49,10 @@ export class Actions {
   ): ActResult[] | undefined {
     const { jobs, state } = this.#tables;
     if (under && !state.has(jobKey(under.job), under.version)) return undefined;
-    const results = ids.map(
-      (id) => this.#actShort(id, action, nowMs, after) ?? this.#actOnOne(id, action, nowMs, after),
+    const done = this.#plain.act(ids, action, nowMs, after);
+    // Once: who is asked for twice is closed by then.
+    const results = ids.map((id): ActResult =>
+      done.delete(id) ? 'done' : this.#actOnOne(id, action, nowMs, after),
     );
     if (under) {
       for (const [i, id] of ids.entries()) jobs.mark(under.job, id, results[i]!);
@@ -90,7 +69,7 @@ export class Actions {
     const { itemList, jobs, state } = this.#tables;
     if (!state.has(jobKey(under.job), under.version)) return undefined;
     const { ids, next } = itemList.page({ ...filter, ...page, state: 'open' });
-    for (const id of ids) jobs.add(under.job, id);
+    jobs.add(under.job, ids);
     const frozen = { added: ids.length, ...(next === undefined ? {} : { next }) };
     state.write(jobKey(under.job), under.next(frozen), under.version);
     return frozen;
@@ -101,29 +80,6 @@ export class Actions {
     if (!jobs.forget(job, limit)) return false;
     state.delete(jobKey(job));
     return true;
-  }
-
-  /** What bulk jobs do a hundred thousand times. Undefined: it takes more to see what becomes of it. */
-  #actShort(
-    id: number,
-    action: ItemAction,
-    nowMs: number,
-    after: Aftermath,
-  ): ActResult | undefined {
-    const state = stateAfter(action);
-    if (!state) return undefined;
-    const item = this.#plain.get(id) as unknown as Row | undefined;
-    if (!item) return undefined;
-    const taskId = item[0] as number;
-    const row = (action.type === 'replay'
-      ? this.#again.get(taskId, nowMs, action.job ?? null, Number(action.trial ?? false))
-      : this.#cancel.get(taskId, nowMs)) as unknown as Row | undefined;
-    if (!row) return undefined;
-    const [lane, key] = row as [string, string | null];
-    this.#close.run(id, state, nowMs, ('by' in action ? action.by : undefined) ?? null);
-    if (key !== null) after.touchLine({ lane, key });
-    else if (action.type === 'replay') after.wake.add(lane, nowMs);
-    return 'done';
   }
 
   #actOnOne(id: number, action: ItemAction, nowMs: number, after: Aftermath): ActResult {
@@ -159,21 +115,5 @@ export class Actions {
     if (item?.state !== 'open' || item.taskId !== undefined || before.state === 'open')
       return false;
     return this.#tables.inbox.hasOpenRaw(item.messageId);
-  }
-}
-
-/** What a plain item becomes; undefined: it is no such action. */
-function stateAfter(action: ItemAction): InboxItem['state'] | undefined {
-  switch (action.type) {
-    case 'replay':
-      return action.edit ? undefined : 'replayed';
-    case 'resolve':
-      return 'resolved';
-    case 'discard':
-      return 'discarded';
-    case 'edit':
-    case 'restore':
-    case 'pass':
-      return undefined;
   }
 }

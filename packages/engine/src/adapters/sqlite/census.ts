@@ -3,7 +3,7 @@ import type { Clock } from 'redrive';
 import type { Census } from '../../ports/store.ts';
 import type { Reason } from '../../task.ts';
 import { due, lost } from './agenda.ts';
-import { holdsPlace } from './version-2.ts';
+import { standsInLine } from './version-3.ts';
 
 /** How long the event loop stands still for one step, and how many rows may pass before a look at the clock. */
 const STEP_MS = 4;
@@ -40,7 +40,7 @@ export function* census(db: DatabaseSync, clock: Clock): Generator<undefined, Ce
  * Only those who stand in a line can be blocked: pending, or failed. The index does not say which, and their rows lie far
  * apart; but who has an open item has failed, and that is in an index too.
  */
-const inLine = `SELECT 1 FROM retry_queue INDEXED BY retry_queue_line WHERE ${holdsPlace}`;
+const inLine = `SELECT 1 FROM retry_queue INDEXED BY retry_queue_line WHERE ${standsInLine}`;
 const isBlocked = `CASE blocked WHEN 1 THEN NOT EXISTS (
   SELECT 1 FROM redrive_inbox INDEXED BY redrive_inbox_task WHERE task_id = retry_queue.id AND state = 'open'
 ) END`;

@@ -47,9 +47,13 @@ export class Changer {
   /** Its id, or undefined where its identity is known. */
   insert(task: NewTask, nowMs: number, after: Aftermath): number | undefined {
     const id = this.#tasks.insert(task, nowMs);
-    if (id === undefined) return undefined;
+    if (id === undefined) {
+      // Nobody may have come to stand in its line.
+      after.touch(task);
+      return undefined;
+    }
     if (task.record) this.#inbox.record(id, task.generation, task.record, nowMs);
-    after.join(task);
+    after.join(id, task);
     if (task.status === 'pending' && !task.blocked) {
       after.wake.add(task.lane, dueAt(task.due, nowMs));
     }

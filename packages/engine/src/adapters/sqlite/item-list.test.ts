@@ -11,11 +11,12 @@ import { sqlite } from './index.ts';
 const ITEMS = 25_000;
 
 let folder: string;
+let file: string;
 let store: Store;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'redrive-sqlite-'));
-  const file = join(folder, 'tasks.db');
+  file = join(folder, 'tasks.db');
   store = sqlite(file, { clock: virtualClock() });
   await store.open();
   const db = new DatabaseSync(file);
@@ -73,4 +74,27 @@ test('a count counts all, however many', async () => {
 test('many ids are looked at in parts too', async () => {
   const ids = Array.from({ length: 12_000 }, (_, i) => i + 1);
   expect(await pages({ ids, text: 'rare' })).toEqual([[], [3]]);
+});
+
+test('open items of a cause are found in all blocks of ids, newest first', async () => {
+  const db = new DatabaseSync(file);
+  const ids = [100, 4095, 4096, 8191, 8192, 20_000];
+  const set = (state: string) => {
+    db.exec(`UPDATE redrive_inbox SET state = '${state}' WHERE id IN (${ids.join()})`);
+  };
+  set('open');
+  const filter = { fingerprint: 'f', state: 'open' as const };
+  const newest = [...ids.toReversed(), 2];
+  expect(await pages(filter)).toEqual([newest]);
+  expect(await store.count(filter)).toBe(7);
+  const first = await store.items({ ...filter, limit: 3 });
+  expect(first.items.map(({ id }) => id)).toEqual([20_000, 8192, 8191]);
+  for (const before of [8192, 4096, 100, 2]) {
+    const { items } = await store.items({ ...filter, before, limit: 10 });
+    expect(items.map(({ id }) => id)).toEqual(newest.filter((id) => id < before));
+  }
+  expect(await pages({ ...filter, text: 'rare' })).toEqual([[]]);
+  set('resolved');
+  db.close();
+  expect(await pages(filter)).toEqual([[2]]);
 });

@@ -3,6 +3,7 @@ import type { Failure } from 'redrive';
 import type { ItemFilter, ItemQuery } from '../../ports/inbox.ts';
 import { prepareRows, type Row } from './connection.ts';
 import { bytesOfUuidOrNone } from './uuid.ts';
+import { BLOCK_IDS, blockOf } from './version-3.ts';
 
 /** Items that one page looks at, and index entries that one step of a count passes: the event loop stands still meanwhile. */
 const MAX_SCANNED = 10_000;
@@ -10,7 +11,15 @@ const MAX_COUNTED = 100_000;
 const BLOCK = 500;
 
 /** Where the items of a filter are found: one index, or their ids. */
-type Way = { ids: readonly number[] } | { index: string; where: string; values: SQLInputValue[] };
+type Way = { ids: readonly number[] } | IndexWay;
+
+interface IndexWay {
+  index: string;
+  where: string;
+  values: SQLInputValue[];
+  /** The index begins with the block of the id, and is read block by block. */
+  isInBlocks?: true;
+}
 
 interface Plan {
   way: Way;
@@ -49,14 +58,19 @@ export class ItemList {
   }
 
   /** Of a part of them; `next`: where to go on. */
-  count(filter: ItemFilter, before: number): { count: number; next?: number } {
+  count(filter: ItemFilter, before: number): Counted {
     const plan = planOf(filter);
     if (!plan) return { count: 0 };
     if (plan.isWanted || 'ids' in plan.way) {
       const { ids, next } = this.page({ ...filter, before, limit: MAX_SCANNED });
       return { count: ids.length, ...(next === undefined ? {} : { next }) };
     }
-    const { index, where, values } = plan.way;
+    return plan.way.isInBlocks
+      ? this.#countBlocks(plan.way, before)
+      : this.#countAll(plan.way, before);
+  }
+
+  #countAll({ index, where, values }: IndexWay, before: number): Counted {
     const counted = this.#prepared(
       `SELECT count(*), min(id) FROM (
          SELECT id FROM redrive_inbox ${index} WHERE ${where} AND id < ? ORDER BY id DESC LIMIT ?)`,
@@ -64,6 +78,20 @@ export class ItemList {
     const row = counted.get(...values, before, MAX_COUNTED) as unknown as Row;
     const [count, next] = row as [number, number | null];
     return { count, ...(count === MAX_COUNTED && next !== null ? { next } : {}) };
+  }
+
+  #countBlocks(way: IndexWay, before: number): Counted {
+    const { index, where, values } = way;
+    const counted = this.#prepared(
+      `SELECT count(*) FROM redrive_inbox ${index} WHERE ${where} AND ${inBlock} AND id < ?`,
+    );
+    let count = 0;
+    for (const block of this.#blocks(way, before)) {
+      const row = counted.get(...values, block, before) as unknown as Row;
+      count += row[0] as number;
+      if (count >= MAX_COUNTED) return { count, next: block * BLOCK_IDS };
+    }
+    return { count };
   }
 
   #read({ way, columns }: Plan, before: number, limit: number): { id: number; values?: Row }[] {
@@ -76,12 +104,50 @@ export class ItemList {
         return values ? { id, values } : { id };
       });
     }
-    const { index, where, values } = way;
+    const rows = way.isInBlocks
+      ? this.#readBlocks(select, way, before, limit)
+      : this.#readAll(select, way, before, limit);
+    return rows.map((row) => ({ id: row[0] as number, values: row }));
+  }
+
+  #readAll(
+    select: string,
+    { index, where, values }: IndexWay,
+    before: number,
+    limit: number,
+  ): Row[] {
     const found = this.#prepared(
       `${select} ${index} WHERE ${where} AND id < ? ORDER BY id DESC LIMIT ?`,
     );
-    const rows = found.all(...values, before, limit) as unknown as Row[];
-    return rows.map((row) => ({ id: row[0] as number, values: row }));
+    return found.all(...values, before, limit) as unknown as Row[];
+  }
+
+  #readBlocks(select: string, way: IndexWay, before: number, limit: number): Row[] {
+    const { index, where, values } = way;
+    const found = this.#prepared(
+      `${select} ${index} WHERE ${where} AND ${inBlock} AND id < ? ORDER BY id DESC LIMIT ?`,
+    );
+    const rows: Row[] = [];
+    for (const block of this.#blocks(way, before)) {
+      const some = found.all(...values, block, before, limit - rows.length) as unknown as Row[];
+      rows.push(...some);
+      if (rows.length === limit) break;
+    }
+    return rows;
+  }
+
+  /** The blocks with open items from that id down, by one seek each. */
+  *#blocks({ index }: IndexWay, before: number): Generator<number> {
+    const block = blockOf('id');
+    const last = this.#prepared(
+      `SELECT ${block} FROM redrive_inbox ${index} WHERE state = 'open' AND ${block} < ? ORDER BY ${block} DESC LIMIT 1`,
+    );
+    for (let above = Math.ceil(before / BLOCK_IDS); ;) {
+      const row = last.get(above) as unknown as Row | undefined;
+      if (!row) return;
+      above = row[0] as number;
+      yield above;
+    }
   }
 
   /** There are as many of these as there are ways. */
@@ -93,6 +159,13 @@ export class ItemList {
     return statement;
   }
 }
+
+interface Counted {
+  count: number;
+  next?: number;
+}
+
+const inBlock = `${blockOf('id')} = ?`;
 
 /** Undefined: what is asked for cannot exist. */
 function planOf(filter: ItemFilter): Plan | undefined {
@@ -108,7 +181,7 @@ function planOf(filter: ItemFilter): Plan | undefined {
 /** The best way to what is asked for, and what it leaves to be asked. */
 function wayOf(filter: ItemFilter): (ItemFilter & { way: Way }) | undefined {
   const { ids, messageId, fingerprint, lane, state, ...rest } = filter;
-  const by = (name: string, where: string, ...values: SQLInputValue[]): Way => ({
+  const by = (name: string, where: string, ...values: SQLInputValue[]): IndexWay => ({
     index: name && `INDEXED BY ${name}`,
     where,
     values,
@@ -129,7 +202,8 @@ function wayOf(filter: ItemFilter): (ItemFilter & { way: Way }) | undefined {
   const closed = isOpen || state === undefined ? {} : { state };
   if (fingerprint !== undefined) {
     const where = `fingerprint = ?${andOpen}`;
-    const way = by(`redrive_inbox_${open}fingerprint`, where, fingerprint);
+    const found = by(`redrive_inbox_${open}fingerprint`, where, fingerprint);
+    const way = isOpen ? { ...found, isInBlocks: true as const } : found;
     return { ...rest, ...closed, ...(lane === undefined ? {} : { lane }), way };
   }
   if (lane !== undefined) {

@@ -19,7 +19,7 @@ export class JobTable {
     const page = 'job = ?1 AND item_id > ?2 AND item_id <= ?3';
     const inOrder = 'ORDER BY item_id LIMIT ?4';
     this.#add = db.prepare(
-      'INSERT INTO redrive_members (job, item_id) VALUES (?, ?) ON CONFLICT DO NOTHING',
+      `INSERT INTO redrive_members (job, item_id) SELECT ?1, value FROM json_each(?2) WHERE true ON CONFLICT DO NOTHING`,
     );
     this.#mark = db.prepare(
       'UPDATE redrive_members SET result = ?3 WHERE job = ?1 AND item_id = ?2',
@@ -57,8 +57,8 @@ export class JobTable {
     this.#any = prepareRows(db, 'SELECT 1 FROM redrive_members WHERE job = ? LIMIT 1');
   }
 
-  add(job: number, itemId: number): void {
-    this.#add.run(job, itemId);
+  add(job: number, itemIds: readonly number[]): void {
+    this.#add.run(job, JSON.stringify(itemIds));
   }
 
   mark(job: number, itemId: number, result: ActResult): void {

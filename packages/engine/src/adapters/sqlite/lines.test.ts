@@ -103,3 +103,52 @@ test('a line is of one lane: the same key in another one does not wait', async (
   await store.insert([ordered('a'), ordered('a', { lane: 'queue:others' })]);
   expect(await blocked()).toEqual([]);
 });
+
+function knownLines(): unknown[] {
+  const db = new DatabaseSync(file);
+  const rows = db.prepare('SELECT ordering_key FROM redrive_lines ORDER BY id').all();
+  db.close();
+  return rows.map(({ ordering_key: key }) => key);
+}
+
+test('a line is forgotten with the last who stands in it, and begins anew', async () => {
+  await store.insert([ordered('a'), ordered('b'), ordered('a')]);
+  expect(knownLines()).toEqual(['a', 'b']);
+  await store.settle((await claim()).map((task) => ({ ...leaseOf(task), to: 'done' as const })));
+  expect(knownLines()).toEqual(['a']);
+  await store.settle((await claim()).map((task) => ({ ...leaseOf(task), to: 'done' as const })));
+  expect(knownLines()).toEqual([]);
+  await store.insert([ordered('a'), ordered('a')]);
+  expect((await claim()).map(({ id }) => id)).toEqual([4]);
+});
+
+test('a task that is known already leaves no line behind', async () => {
+  const task = newTask();
+  await store.insert([task]);
+  expect(await store.insert([{ ...task, orderingKey: 'secret', blocked: true }])).toEqual([
+    undefined,
+  ]);
+  expect(knownLines()).toEqual([]);
+});
+
+test('what had let the others pass stands in its line again when it is replayed', async () => {
+  const item = { reason: 'PERMANENT', failure: { class: 'technical' }, fingerprint: 'f' } as const;
+  await store.insert([ordered('a', { onDead: 'release' })]);
+  const [first] = await claim();
+  await store.settle([{ ...leaseOf(first!), to: 'failed', attempt: 1, item }]);
+  expect(knownLines()).toEqual([]);
+  await store.insert([ordered('a')]);
+  expect(await blocked()).toEqual([]);
+  expect(await store.act([1], { type: 'replay' })).toEqual(['done']);
+  // The earlier one has the turn: the other one is not in delivery.
+  expect(await blocked()).toEqual([2]);
+  expect((await claim()).map(({ id }) => id)).toEqual([1]);
+});
+
+test('a line without anybody is forgotten by the housekeeping', async () => {
+  const db = new DatabaseSync(file);
+  db.exec(`INSERT INTO redrive_lines (lane, ordering_key) VALUES ('${lane}', 'left')`);
+  db.close();
+  await store.prune({ olderThanMs, limit: 10 });
+  expect(knownLines()).toEqual([]);
+});

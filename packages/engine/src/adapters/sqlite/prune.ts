@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { PruneRequest } from '../../ports/schedule.ts';
 import { prepareRows, type Row } from './connection.ts';
 import type { InboxTable } from './inbox.ts';
+import { isOver } from './version-3.ts';
 
 /** One open item belongs to every failed task: none of them may go. */
 const statuses = ['done', 'retried', 'cancelled'] as const;
@@ -20,7 +21,7 @@ export class Pruner {
     this.#finished = prepareRows(
       db,
       `SELECT id FROM retry_queue INDEXED BY retry_queue_finished
-       WHERE status = ? AND finished_at <= ? ORDER BY finished_at LIMIT ?`,
+       WHERE ${isOver} AND status = ? AND finished_at <= ? ORDER BY finished_at LIMIT ?`,
     );
     this.#deleteTask = db.prepare('DELETE FROM retry_queue WHERE id = ?');
     this.#closed = prepareRows(

@@ -1,7 +1,6 @@
 import type { Clock } from 'redrive';
 import { EngineError } from '../../errors.ts';
 import type { Change } from '../../moves.ts';
-import type { Line } from '../../line.ts';
 import type { AuditSink } from '../../ports/audit.ts';
 import type {
   Claim,
@@ -52,7 +51,7 @@ export class SqliteStore extends SqliteInbox implements Store {
   readonly #clock: Clock;
   readonly #watchers: Watchers;
   readonly #writer: Writer;
-  #swept: Line | undefined;
+  #swept = 0;
 
   constructor(database: Database<Statements>, clock: Clock) {
     const watchers = new Watchers(clock, () => database.statements?.dataVersion);
@@ -189,7 +188,7 @@ export class SqliteStore extends SqliteInbox implements Store {
     const { stuck, after } = await this.#database.read(({ turns }) =>
       turns.stuck(this.#swept, SWEEP_LINES),
     );
-    this.#swept = after;
+    this.#swept = after ?? 0;
     if (stuck.length === 0) return;
     await this.#writer.write((_, _nowMs, aftermath) => {
       for (const line of stuck) aftermath.touchLine(line);

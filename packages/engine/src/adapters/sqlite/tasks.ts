@@ -2,12 +2,15 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { queueNameOf } from '../../address.ts';
 import type { TaskKey } from '../../ports/schedule.ts';
 import type { Due, NewTask, Task } from '../../task.ts';
+import { holdsPlace, lineOf } from '../../line.ts';
 import { prepareRows, type Row } from './connection.ts';
+import type { LineTable } from './line-table.ts';
 import { contextColumn, failureColumns, retryCountOf, taskColumns, taskOf } from './rows.ts';
 import { bytesOfUuid, bytesOfUuidOrNone } from './uuid.ts';
 
 /** The rows of `retry_queue` one by one. */
 export class TaskTable {
+  readonly #lines: LineTable;
   readonly #byId: StatementSync;
   readonly #byIdentity: StatementSync;
   readonly #ofMessage: StatementSync;
@@ -16,7 +19,8 @@ export class TaskTable {
   readonly #insertAny: StatementSync;
   readonly #update: StatementSync;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, lines: LineTable) {
+    this.#lines = lines;
     const select = `SELECT ${taskColumns} FROM retry_queue WHERE`;
     this.#byId = prepareRows(db, `${select} id = ?`);
     this.#byIdentity = prepareRows(
@@ -31,7 +35,7 @@ export class TaskTable {
       `INSERT INTO retry_queue (${fresh}) VALUES (${values}) ${onKnown}`,
     );
     this.#insertOrdered = db.prepare(
-      `INSERT INTO retry_queue (${fresh}, blocked, ordering_key, on_dead) VALUES (${values}, ?14, ?15, ?16) ${onKnown}`,
+      `INSERT INTO retry_queue (${fresh}, blocked, ordering_key, on_dead, line) VALUES (${values}, ?14, ?15, ?16, ?17) ${onKnown}`,
     );
     this.#insertAny = db.prepare(
       `INSERT INTO retry_queue (message_id, original_queue, kind, address, created_at, ${mutable.join(', ')})
@@ -62,7 +66,7 @@ export class TaskTable {
 
   /** Writes what may change of a task. Its identity may not. */
   update(task: Task): void {
-    this.#update.run(...mutableValues(task), task.id);
+    this.#update.run(...mutableValues(task), this.#lineOf(task), task.id);
   }
 
   #insertShort(task: NewTask, dueAtMs: number, nowMs: number) {
@@ -96,6 +100,7 @@ export class TaskTable {
       wholeAddress(destination, queue),
       nowMs,
       ...mutableValues(stored(task, dueAtMs, nowMs)),
+      this.#lineOf(task),
     );
   }
 
@@ -118,7 +123,14 @@ export class TaskTable {
       Number(task.blocked),
       task.orderingKey ?? null,
       task.onDead ?? null,
+      this.#lineOf(task),
     );
+  }
+
+  /** The line that a row stands in. */
+  #lineOf(task: Task | NewTask): number | null {
+    const line = holdsPlace(task) ? lineOf(task) : undefined;
+    return line ? this.#lines.numberOf(line) : null;
   }
 
   #findByIdentity({ messageId, destination }: Exclude<TaskKey, { id: number }>) {
@@ -171,8 +183,10 @@ const mutable = [
   'job',
   'trial',
   'edited',
+  'line',
 ] as const;
 
+/** All but the last of them. */
 function mutableValues(task: Omit<Task, 'id' | 'createdAtMs'>) {
   return [
     task.lane,
