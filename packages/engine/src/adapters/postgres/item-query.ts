@@ -28,12 +28,12 @@ export function pageText(
     before: `${params.add(idOf(before))}::bigint`,
     most: `${params.add(rest.length > 0 ? Math.max(maxScanned, most) : most)}::int4`,
   };
-  const matching =
-    rest.length === 0
-      ? 'SELECT id FROM scanned'
-      : `SELECT scanned.id FROM scanned CROSS JOIN LATERAL (
-           SELECT FROM ${names.inbox} AS item WHERE item.id = scanned.id AND ${rest.join(' AND ')} OFFSET 0
-         ) AS item`;
+  if (rest.length === 0) {
+    return `scanned AS MATERIALIZED (${scanText(names, filter, bounds, params)}), found AS (SELECT id FROM scanned)`;
+  }
+  const matching = `SELECT scanned.id FROM scanned CROSS JOIN LATERAL (
+      SELECT FROM ${names.inbox} AS item WHERE item.id = scanned.id AND ${rest.join(' AND ')} OFFSET 0
+    ) AS item`;
   return `scanned AS MATERIALIZED (${scanText(names, filter, bounds, params)}),
     found AS MATERIALIZED (${matching} ORDER BY id DESC LIMIT ${params.add(most)}::int4)`;
 }

@@ -51,14 +51,20 @@ export class JobTable {
     job: number,
   ): Promise<Frozen> {
     const params = new Params();
+    const { members } = this.#names;
     const parts = pageText(this.#names, filter, { before, limit }, params, MAX_SCANNED);
+    const number = `${params.add(job)}::bigint`;
+    const insert = `INSERT INTO ${members} (job, item_id) SELECT ${number}, id FROM page`;
+    // Pages that meet each other are nobody's: to look for a conflict with each costs as much as to insert it.
     const [row] = await session.query(
       `WITH ${parts},
        page AS MATERIALIZED (SELECT id FROM found ORDER BY id DESC LIMIT ${params.add(countOf(limit))}::int4),
-       member AS (
-         INSERT INTO ${this.#names.members} (job, item_id) SELECT ${params.add(job)}::bigint, id FROM page ORDER BY id
-         ON CONFLICT DO NOTHING
-       )
+       known AS MATERIALIZED (
+         SELECT FROM ${members} WHERE (job, item_id) >= (${number}, (SELECT min(id) FROM page))
+           AND (job, item_id) <= (${number}, (SELECT max(id) FROM page)) LIMIT 1
+       ),
+       fresh AS (${insert} WHERE NOT EXISTS (SELECT FROM known) ORDER BY id),
+       other AS (${insert} WHERE EXISTS (SELECT FROM known) ORDER BY id ON CONFLICT DO NOTHING)
        SELECT (SELECT count(*) FROM found) AS found, (SELECT count(*) FROM scanned) AS scanned,
          (SELECT min(id) FROM scanned) AS lowest, (SELECT count(*) FROM page) AS added, (SELECT min(id) FROM page) AS last`,
       params.values,
@@ -69,14 +75,10 @@ export class JobTable {
     return { added: added!, ...(next === undefined ? {} : { next }) };
   }
 
-  async members({ job, result, after, upTo = Infinity, limit }: MemberQuery): Promise<Member[]> {
-    const rows = await this.#database.queryAgain(
-      `SELECT item_id, result FROM ${this.#names.members}
-       WHERE (job, item_id) > ($1::bigint, $2::bigint) AND (job, item_id) <= ($1::bigint, $3::bigint)
-         AND ($4::text IS NULL OR coalesce(result, 'done') = $4)
-       ORDER BY job, item_id LIMIT $5::int4`,
-      [job, idOf(after), idOf(upTo), result ?? null, countOf(limit)],
-    );
+  async members(query: MemberQuery): Promise<Member[]> {
+    const params = new Params();
+    const text = membersText(this.#names, query, params);
+    const rows = await this.#database.queryAgain(text, params.values);
     return rows.map(([itemId, became]) => ({
       itemId: numberOf(itemId),
       ...(became === null ? {} : { result: became as ActResult }),
@@ -128,6 +130,21 @@ export class JobTable {
       return true;
     });
   }
+}
+
+/** By the index, in its order: the limit is not told, or the planner might read and sort all of a job for a few of it. */
+export function membersText(
+  { members }: Names,
+  { job, result, after, upTo = Infinity, limit }: MemberQuery,
+  params: Params,
+): string {
+  const number = `${params.add(job)}::bigint`;
+  const from = `(${number}, ${params.add(idOf(after))}::bigint)`;
+  const to = `(${number}, ${params.add(idOf(upTo))}::bigint)`;
+  const wanted =
+    result === undefined ? '' : `AND coalesce(result, 'done') = ${params.add(result)}::text`;
+  return `SELECT item_id, result FROM ${members} WHERE (job, item_id) > ${from} AND (job, item_id) <= ${to} ${wanted}
+    ORDER BY job, item_id LIMIT (SELECT ${params.add(countOf(limit))}::int4)`;
 }
 
 /** Writes what became of members beside them, except of those that are done: they are nearly all. */

@@ -11,6 +11,7 @@ import { migratePostgres } from './index.ts';
 import { namesIn } from './names.ts';
 import { bulkText, lookText, shortText } from './act-text.ts';
 import { MAX_SCANNED, pageText } from './item-query.ts';
+import { membersText } from './jobs.ts';
 import {
   advanceText,
   dropLinesText,
@@ -36,7 +37,7 @@ describePostgres(({ freshDatabase }) => {
     await migratePostgres(database.url);
     admin = new pg.Client(database.url);
     await admin.connect();
-    for (const table of ['retry_queue', ...itemTables, 'redrive_lines']) {
+    for (const table of ['retry_queue', ...itemTables, 'redrive_lines', 'redrive_members']) {
       await admin.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
     }
   });
@@ -195,6 +196,20 @@ describePostgres(({ freshDatabase }) => {
     'a thousand of a cause': page({ fingerprint: 'f1' }, 1000),
     'a search in many': page({ state: 'replayed', text: 'nothing' }),
   };
+
+  test('reads the members of a job by their index, in its order, analysed or not', async () => {
+    await admin.query(`INSERT INTO redrive_members (job, item_id)
+      SELECT 1 + i % 2, i FROM generate_series(1, 40000) AS i`);
+    for (const state of ['new', 'analysed']) {
+      if (state === 'analysed') await admin.query('ANALYZE redrive_members');
+      for (const result of [undefined, 'done'] as const) {
+        const query = { job: 1, after: 10, limit: 5000, ...(result ? { result } : {}) };
+        const plan = await planOf((params) => membersText(names, query, params));
+        expect(plan, state).toContain('Index Scan using redrive_members_pkey');
+        expect(plan, state).not.toContain('Sort');
+      }
+    }
+  });
 
   test('goes through lines and items by their indexes, analysed or not', async () => {
     await fillLines(40_000);
