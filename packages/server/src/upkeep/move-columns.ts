@@ -50,7 +50,8 @@ export const factColumns = itemColumns.filter(
   ({ name }) => !['state', 'closed_at', 'closed_by'].includes(name),
 );
 export const openColumns = columns(`
-  id int8, task_id int8, raw_id uuid, generation int4, edited bool, reason text, lane text, fingerprint text`);
+  id int8, task_id int8, raw_id uuid, generation int4, edited bool, reason text, lane text, fingerprint text,
+  ordering_key text`);
 export const closedColumns = columns('id int8, state text, closed_at time, closed_by text');
 
 export const outboxColumns = columns(`

@@ -14,13 +14,23 @@ export function isBulk(action: ItemAction): action is BulkAction {
   return action.type === 'resolve' || action.type === 'discard';
 }
 
-/** The lines of these items, and what their changes say, of those that are in a line. */
-export function lookText(names: Names, ids: readonly number[], params: Params): string {
-  return `SELECT item.lane, item.ordering_key, item.edit FROM (${few(`(${idRows(ids, params)})`, 'n')}) AS u
-    CROSS JOIN LATERAL (
-      SELECT lane, ordering_key, edit FROM ${names.inbox} AS item
-      WHERE item.id = u.id AND item.ordering_key IS NOT NULL OFFSET 0
-    ) AS item`;
+/**
+ * The lines of these items, and what their changes say, of those that are in a line. `open`: of those that are open, by an
+ * index of just these: it is empty where nothing has an order.
+ */
+export function lookText(
+  { inbox, open }: Names,
+  ids: readonly number[],
+  which: 'open' | 'all',
+  params: Params,
+): string {
+  const item = `SELECT lane, ordering_key, edit FROM ${inbox} AS item WHERE item.id = u.id AND ordering_key IS NOT NULL OFFSET 0`;
+  const source = few(`(${idRows(ids, params)})`, 'n');
+  const ordered = `SELECT u.id FROM (${source}) AS u CROSS JOIN LATERAL (
+      SELECT FROM ${open} AS open WHERE open.id = u.id AND ordering_key IS NOT NULL OFFSET 0
+    ) AS open`;
+  return `SELECT item.lane, item.ordering_key, item.edit FROM (${which === 'open' ? ordered : source}) AS u
+    CROSS JOIN LATERAL (${item}) AS item`;
 }
 
 /**

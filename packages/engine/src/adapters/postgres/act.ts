@@ -89,7 +89,10 @@ export class Actor {
 
   async #lockLines({ session, action, held, lines }: Scene, ids: readonly number[]): Promise<void> {
     const params = new Params();
-    const rows = await session.query(lookText(this.#names, ids, params), params.values);
+    const rows = await session.query(
+      lookText(this.#names, ids, isBulk(action) ? 'open' : 'all', params),
+      params.values,
+    );
     for (const [lane, orderingKey, edit] of rows) {
       const key = orderingKey as string;
       lines.add({ lane: lane as string, key });

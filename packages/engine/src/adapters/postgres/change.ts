@@ -75,7 +75,7 @@ export class Changer {
         open.map(({ key }) => key),
         held,
       );
-      if (ahead.size > 0) {
+      if (!ahead.isEmpty) {
         await this.#lockMore(held, lines, ahead, round === 0 && held.isEmpty ? 'new' : transaction);
         continue;
       }

@@ -66,7 +66,7 @@ function openNew(names: Names, insert: string): string {
 }
 
 const known =
-  'item.id, item.task_id, item.message_id, item.generation, item.edit, item.reason, item.lane, item.fingerprint';
+  'item.id, item.task_id, item.message_id, item.generation, item.edit, item.reason, item.lane, item.fingerprint, item.ordering_key';
 
 /** What an item takes from being met again. */
 export function onceMore(failure: string): string {

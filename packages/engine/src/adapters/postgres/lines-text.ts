@@ -54,16 +54,14 @@ export function addLinesText(names: Names, lines: readonly Line[], params: Param
 export function advanceText(names: Names, lines: readonly Line[], params: Params): string {
   return `WITH u AS MATERIALIZED (${rowsOf(lineColumns(lines), params)}),
     place AS MATERIALIZED (
-      SELECT u.n, first.id AS first, first.status, first.blocked, active.ids
-      FROM (${few('u', 'n')}) AS u CROSS JOIN LATERAL (${firstText(names)}) AS first
-      CROSS JOIN LATERAL (
-        SELECT coalesce(array_agg(q.id), '{}') AS ids FROM ${names.queue} AS q
-        WHERE q.lane = u.lane AND q.ordering_key = u.ordering_key AND ${active}
-      ) AS active
+      SELECT u.n, coalesce(ahead.ids, '{}') AS ids, least(ahead.first, waiting.id) AS first,
+        waiting.status = 'pending' AND (ahead.first IS NULL OR waiting.id < ahead.first) AS is_waiting
+      FROM (${few('u', 'n')}) AS u CROSS JOIN LATERAL (
+        SELECT min(q.id) AS first, array_agg(q.id) FILTER (WHERE q.status = 'pending') AS ids FROM ${names.queue} AS q
+        WHERE q.lane = u.lane AND q.ordering_key = u.ordering_key AND ${holding} AND NOT q.blocked
+      ) AS ahead LEFT JOIN LATERAL ${firstOf(names, 'q.blocked')} AS waiting ON true
     ),
-    free AS MATERIALIZED (
-      SELECT first AS id FROM place WHERE ids = '{}' AND status = 'pending' AND blocked ORDER BY id
-    ),
+    free AS MATERIALIZED (SELECT first AS id FROM place WHERE ids = '{}' AND is_waiting ORDER BY id),
     wanted AS MATERIALIZED (
       SELECT DISTINCT n, first, unnest(ids || first) AS id FROM place
       WHERE ids <> '{}' AND ids <> ARRAY[first] OR ${isOldView} ORDER BY id
@@ -124,10 +122,14 @@ export function dropLinesText(names: Names, lines: readonly Line[], params: Para
  * sorted by the id alone, the planner would walk through the primary key until it meets one of this line.
  */
 function firstText(names: Names): string {
-  const firstOf = (which: string) => `(SELECT q.id, q.status, q.blocked FROM ${names.queue} AS q
+  return `SELECT * FROM (${firstOf(names, 'NOT q.blocked')} UNION ALL ${firstOf(names, 'q.blocked')}) AS q
+    ORDER BY id LIMIT 1`;
+}
+
+function firstOf({ queue }: Names, which: string): string {
+  return `(SELECT q.id, q.status, q.blocked FROM ${queue} AS q
     WHERE q.lane = u.lane AND q.ordering_key = u.ordering_key AND ${holding} AND ${which}
     ORDER BY q.lane, q.ordering_key, q.blocked, q.id LIMIT 1)`;
-  return `SELECT * FROM (${firstOf('NOT q.blocked')} UNION ALL ${firstOf('q.blocked')}) AS q ORDER BY id LIMIT 1`;
 }
 
 /** The key goes row by row even where it is the same throughout, as everything else that an index is asked for. */

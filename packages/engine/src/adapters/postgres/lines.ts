@@ -14,28 +14,31 @@ import type { Names } from './names.ts';
 import { isTrue, numberOf } from './rows.ts';
 import type { Wake } from './wake.ts';
 
-/** Lines, each once. */
+/** Lines, each once. By lane and then by key: no text is put together for each. */
 export class LineSet implements Iterable<Line> {
-  readonly #lines = new Map<string, Line>();
+  readonly #lanes = new Map<string, Map<string, Line>>();
 
   constructor(lines: Iterable<Line | undefined> = []) {
     for (const line of lines) this.add(line);
   }
 
-  get size(): number {
-    return this.#lines.size;
+  get isEmpty(): boolean {
+    return this.#lanes.size === 0;
   }
 
   add(line: Line | undefined): void {
-    if (line) this.#lines.set(nameOf(line), line);
+    if (!line) return;
+    const keys = this.#lanes.get(line.lane);
+    if (keys) keys.set(line.key, line);
+    else this.#lanes.set(line.lane, new Map([[line.key, line]]));
   }
 
-  has(line: Line): boolean {
-    return this.#lines.has(nameOf(line));
+  has({ lane, key }: Line): boolean {
+    return this.#lanes.get(lane)?.has(key) ?? false;
   }
 
-  [Symbol.iterator](): IterableIterator<Line> {
-    return this.#lines.values();
+  *[Symbol.iterator](): IterableIterator<Line> {
+    for (const keys of this.#lanes.values()) yield* keys.values();
   }
 }
 
@@ -58,7 +61,7 @@ export class HeldLines {
   }
 
   get isEmpty(): boolean {
-    return this.#held.size === 0;
+    return this.#held.isEmpty;
   }
 
   /** A condition on `lane` and `ordering_key`: of an ordered task whose line is not locked. */
@@ -104,7 +107,7 @@ export class HeldLines {
 
   /** Gives the turn to whom it belongs, in all that are held. */
   async advance(wake: Wake): Promise<void> {
-    if (this.#held.size === 0) return;
+    if (this.#held.isEmpty) return;
     const params = new Params();
     const rows = await this.#session.query(
       advanceText(this.#names, [...this.#held], params),
@@ -179,13 +182,10 @@ export async function addLines(session: Session, names: Names, lines: Iterable<L
 }
 
 function sorted(lines: Iterable<Line>): Line[] {
-  return [...new LineSet(lines)].sort((a, b) => compare(a.lane, b.lane) || compare(a.key, b.key));
+  const each = lines instanceof LineSet ? lines : new LineSet(lines);
+  return [...each].sort((a, b) => compare(a.lane, b.lane) || compare(a.key, b.key));
 }
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
-}
-
-function nameOf({ lane, key }: Line): string {
-  return `${lane.length} ${lane} ${key}`;
 }

@@ -22,7 +22,8 @@ export function splitState(names: Names): string {
       edited boolean NOT NULL,
       reason text NOT NULL,
       lane text COLLATE "C" NOT NULL,
-      fingerprint text COLLATE "C" NOT NULL
+      fingerprint text COLLATE "C" NOT NULL,
+      ordering_key text
     ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 2000);
     CREATE TABLE ${closed} (
       id bigint PRIMARY KEY,
@@ -38,6 +39,7 @@ export function splitState(names: Names): string {
     CREATE UNIQUE INDEX redrive_open_raw ON ${open} (raw_id) WHERE raw_id IS NOT NULL;
     CREATE INDEX redrive_open_fingerprint ON ${open} (fingerprint, id);
     CREATE INDEX redrive_open_lane ON ${open} (lane, id);
+    CREATE INDEX redrive_open_ordered ON ${open} (id) WHERE ordering_key IS NOT NULL;
     CREATE INDEX redrive_closed_state ON ${closed} (state, id);
     CREATE INDEX redrive_closed_at ON ${closed} (closed_at);
     DROP TRIGGER IF EXISTS redrive_count_new ON ${inbox};
@@ -52,6 +54,7 @@ export function splitState(names: Names): string {
 }
 
 /** What the table of open items takes from an item, of the inbox as `item` or of something with its columns. */
-export const openColumns = 'id, task_id, raw_id, generation, edited, reason, lane, fingerprint';
+export const openColumns =
+  'id, task_id, raw_id, generation, edited, reason, lane, fingerprint, ordering_key';
 export const openValues = `item.id, item.task_id, CASE WHEN item.task_id IS NULL THEN item.message_id END, item.generation,
-  item.edit IS NOT NULL, item.reason, item.lane, item.fingerprint`;
+  item.edit IS NOT NULL, item.reason, item.lane, item.fingerprint, item.ordering_key`;
