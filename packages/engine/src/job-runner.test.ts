@@ -97,6 +97,25 @@ describe('the runner of bulk jobs', () => {
     await two.stop();
   });
 
+  test('goes on where the next members could not be read while it acted', async () => {
+    const { clock, store, runner, write, read, logged } = await stage(6000);
+    let reads = 0;
+    const members = (...args: Parameters<MemoryStore['members']>) =>
+      ++reads === 2 ? Promise.reject(new Error('not now')) : store.members(...args);
+    const unsteady = Object.create(store, { members: { value: members } }) as MemoryStore;
+    for (const name of ['readState', 'writeState', 'act', 'tally', 'freeze'] as const) {
+      Object.defineProperty(unsteady, name, { value: store[name].bind(store) });
+    }
+    await write();
+    const one = runner('one', unsteady);
+    one.start();
+    await clock.advance(5000);
+    expect(await read()).toMatchObject({ state: 'finished', done: 6000, failed: 0 });
+    expect(reads).toBeGreaterThan(2);
+    expect(logged).toEqual([]);
+    await one.stop();
+  });
+
   test('passes over a member that cannot be written, and no other', async () => {
     const { clock, store, runner, write, read, logged } = await stage(40);
     const poisoned = Object.create(store, {

@@ -12,8 +12,9 @@ const RENEW_MS = 10_000;
 const MAX_AT_ONCE = 100;
 /** While nothing happens, a job looks less and less often. */
 const LONGEST_LOOK_MS = 2000;
-const PAGE = 5000;
-const AHEAD = 5000;
+/** So many are made members in one commit, and so many are read in advance: a few ms each. */
+const FREEZE_AT_ONCE = 5000;
+const READ_AHEAD = 5000;
 /** After something that failed, so that a store in trouble is not asked without end. */
 const REST_MS = 1000;
 
@@ -146,7 +147,7 @@ export class JobRunner {
           next: (frozen: Parameters<typeof afterFreeze>[1]) =>
             (next = this.#owned(afterFreeze(job, frozen))),
         };
-        const frozen = await store.freeze(filter, { before, limit: PAGE }, hold);
+        const frozen = await store.freeze(filter, { before, limit: FREEZE_AT_ONCE }, hold);
         return frozen ? { job: next, version: version + 1 } : this.#reload(job.id);
       }
       case 'act':
@@ -213,7 +214,11 @@ export class JobRunner {
   /** The next members, so many at least as long as there are any. They never change, so some are read in advance. */
   async #ahead({ job, ahead = [] }: Held, wanted: number): Promise<number[]> {
     if (ahead.length >= Math.min(wanted, left(job))) return ahead;
-    const page = { job: job.id, after: ahead.at(-1) ?? job.cursor, limit: Math.max(wanted, AHEAD) };
+    const page = {
+      job: job.id,
+      after: ahead.at(-1) ?? job.cursor,
+      limit: Math.max(wanted, READ_AHEAD),
+    };
     const more = await this.#parts.store.members(page);
     return [...ahead, ...more.map(({ itemId }) => itemId)];
   }
@@ -230,9 +235,10 @@ export class JobRunner {
       version,
       next: (all) => (next = this.#owned(afterAct(job, ids, all, nowMs()))),
     });
-    // The next ones are read meanwhile.
-    const reading = this.#ahead({ job, version, ahead }, 2 * ids.length);
-    const [results, known] = await Promise.all([acting, reading]);
+    // The next ones are read meanwhile. Where that fails they are read when they are due, and whoever is at it then tells.
+    const reading = this.#ahead({ job, version, ahead }, 2 * ids.length).catch(() => ahead);
+    const results = await acting;
+    const known = await reading;
     if (!results) return this.#reload(job.id);
     const sent = next.done - job.done;
     const guess = tally ? { tally: { ...tally, underway: tally.underway + sent } } : {};

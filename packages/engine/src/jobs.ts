@@ -71,6 +71,7 @@ type JobMove =
 
 /** So many may be under way at once: what is fresh does not queue up behind a whole inbox. */
 export const WINDOW = 5000;
+/** So many in one commit: more of them cost less each, and the window takes two and a half such. */
 const CHUNK = 2000;
 /** A chunk of a paced job: what is due in this time, so that it goes out evenly. */
 const EVENLY_MS = 100;

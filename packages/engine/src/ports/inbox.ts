@@ -204,10 +204,11 @@ export interface Frozen {
 
 export interface MemberQuery {
   job: number;
-  /** Only those with this result, where `done` also means none yet; undefined: whatever it is. */
+  /** Only those with this result; undefined: whatever it is. No store can tell `done` from not yet: it gives both. */
   result?: ActResult;
-  /** Only items above this id, and up to that one. */
+  /** Only items above this id. */
   after: number;
+  /** Only items up to this id; absent: all. */
   upTo?: number;
   limit: number;
 }

@@ -131,7 +131,8 @@ describePostgres(({ freshDatabase }) => {
     await admin.query('UPDATE redrive_open SET edited = true');
     const acting = stores[0].act([id!], { type: 'replay' });
     await vi.waitFor(async () => {
-      const waiting = await admin.query('SELECT FROM pg_locks WHERE NOT granted');
+      const waiting = await admin.query(`SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`);
       expect(waiting.rowCount).toBe(1);
     });
     await admin.query('COMMIT');

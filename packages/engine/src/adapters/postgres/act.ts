@@ -264,7 +264,7 @@ export class Actor {
     await this.#writeState(session, item);
   }
 
-  /** Where it stands from now on. What was there of it before is not looked at. */
+  /** Moves it between the tables of open and closed items. One that stays open only learns whether it is changed. */
   async #writeState(session: Session, item: InboxItem): Promise<void> {
     const { inbox, open, closed } = this.#names;
     const { id, state, closedAtMs, closedBy } = item;

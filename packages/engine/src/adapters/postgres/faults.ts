@@ -22,9 +22,10 @@ export function isDataFault(error: unknown): boolean {
   return code !== undefined && (/^(22|23)/.test(code) || code === '54000');
 }
 
-/** Something else is there already that must be there once. */
-export function isUniqueFault(error: unknown): boolean {
-  return sqlState(error) === '23505';
+/** Something else is there already that must be there once: by this index, or by any. */
+export function isUniqueFault(error: unknown, index?: string): boolean {
+  if (sqlState(error) !== '23505') return false;
+  return index === undefined || (error as { constraint?: string }).constraint === index;
 }
 
 /** The connection is not worth keeping: it is gone, answers too late, or leads to a server that may not write. */

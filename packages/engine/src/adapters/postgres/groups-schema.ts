@@ -1,4 +1,4 @@
-import { type Names, tableSchema } from './names.ts';
+import { type Names, quoteName } from './names.ts';
 
 /**
  * The row of a group is written by whoever reads groups, and by housekeeping: in an outage all settlements have one
@@ -39,11 +39,15 @@ export function groupTables(names: Names): string {
 
 /**
  * Nobody who writes items can forget to count them, by whatever statement. Each says one thing per group: what an item is
- * about when it comes, that it was seen again, and that it is open or is so no more. It comes before it is open.
+ * about when it comes, that it was seen again, and that it is open or is so no more. It comes before it is open. Whoever
+ * deletes an item deletes what is said of it in the other tables.
  */
 export function countTriggers(names: Names): string {
-  const count = `${tableSchema(names)}.redrive_count`;
-  const by = (sign: string, table: string) => `INSERT INTO ${names.deltas} (fingerprint, open)
+  const count = `${quoteName(names.schema)}.redrive_count`;
+  const countOpen = (
+    sign: string,
+    table: string,
+  ) => `INSERT INTO ${names.deltas} (fingerprint, open)
     SELECT fingerprint, ${sign}count(*) FROM ${table} GROUP BY fingerprint ORDER BY fingerprint`;
   const trigger = (name: string, when: string, tables: string, text: string) => `
     CREATE OR REPLACE FUNCTION ${count}_${name}() RETURNS trigger LANGUAGE plpgsql AS $count$
@@ -76,8 +80,16 @@ export function countTriggers(names: Names): string {
           UNION ALL SELECT fingerprint, NULL, last_seen FROM old
         ) AS item GROUP BY fingerprint HAVING max(after) > max(before) ORDER BY fingerprint`,
     ),
-    trigger('opened', `INSERT ON ${names.open}`, 'NEW TABLE AS fresh', by('', 'fresh')),
-    trigger('closed', `DELETE ON ${names.open}`, 'OLD TABLE AS old', by('-', 'old')),
+    trigger('opened', `INSERT ON ${names.open}`, 'NEW TABLE AS fresh', countOpen('', 'fresh')),
+    trigger('closed', `DELETE ON ${names.open}`, 'OLD TABLE AS old', countOpen('-', 'old')),
+    trigger(
+      'deleted',
+      `DELETE ON ${names.inbox}`,
+      'OLD TABLE AS old',
+      [names.open, names.closed]
+        .map((table) => `DELETE FROM ${table} WHERE id = ANY (ARRAY(SELECT id FROM old))`)
+        .join('; '),
+    ),
   ].join('');
 }
 

@@ -89,9 +89,46 @@ describePostgres(({ freshDatabase }) => {
     await fail(store, 10);
     await admin.query(`WITH gone AS (DELETE FROM redrive_open WHERE id % 5 = 0 RETURNING id)
       INSERT INTO redrive_closed (id, state, closed_at) SELECT id, 'resolved', now() FROM gone`);
-    await admin.query(`DELETE FROM redrive_open WHERE id % 5 = 1`);
     await admin.query(`DELETE FROM redrive_inbox WHERE id % 5 = 1`);
     expect(Object.values(await told())).toEqual([6]);
+    const { rows } = await admin.query(`SELECT (SELECT count(*)::int FROM redrive_inbox) AS items,
+      (SELECT count(*)::int FROM redrive_open) AS open, (SELECT count(*)::int FROM redrive_closed) AS closed`);
+    expect(rows).toEqual([{ items: 8, open: 6, closed: 2 }]);
+    await store.pruneItems({ closedForMs: -1000, limit: 10 });
+    expect(await store.count({})).toBe(6);
+  });
+
+  test('counts a task that fails again while its item is open as one more occurrence of that', async () => {
+    const [store] = stores;
+    await fail(store, 1);
+    await admin.query(`UPDATE retry_queue SET status = 'pending', claims = 0, finished_at = NULL,
+      visible_at = now()`);
+    const { tasks } = await claimDue(store, 'a');
+    const again = settlements.failed(tasks[0]!);
+    if (again.to !== 'failed') throw new Error('it must fail');
+    const item = { ...again.item, reason: 'PERMANENT' as const };
+    expect(await store.settle([{ ...again, item }])).toEqual(['settled']);
+    const { items } = await store.items({ limit: 10 });
+    expect(items).toMatchObject([{ state: 'open', occurrences: 2, reason: 'PERMANENT' }]);
+    expect(Object.values(await told())).toEqual([1]);
+    expect((await store.census()).open).toEqual({ PERMANENT: 1 });
+  });
+
+  test('opens one item where several meet the same unknown message at once', async () => {
+    const raw = rawItem('same');
+    await Promise.all(Array.from({ length: 20 }, (_, i) => stores[i % 2]!.append([raw])));
+    const { items } = await stores[0].items({ limit: 10 });
+    expect(items).toMatchObject([{ occurrences: 20, state: 'open' }]);
+    expect(Object.values(await told())).toEqual([1]);
+  });
+
+  test('counts an item that is changed and stays open once', async () => {
+    const [store] = stores;
+    await fail(store, 2);
+    const { items } = await store.items({ limit: 1 });
+    const edit = { headers: { 'x-by': 'me' } };
+    expect(await store.act([items[0]!.id], { type: 'edit', edit })).toEqual(['done']);
+    expect(Object.values(await told())).toEqual([2]);
   });
 
   test('counts in housekeeping what nobody reads', async () => {

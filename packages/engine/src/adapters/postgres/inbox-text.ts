@@ -29,10 +29,14 @@ export function openItems(names: Names, from: string, place: string): string {
     SELECT id, message_id, kind, address, lane, reason, fingerprint, attempt,
       max_retries + 1, generation, item_failure, job, ordering_key, ${NOW}, ${NOW}
     FROM gave_up WHERE item IS NULL ORDER BY ${place}`;
+  const known = few('(SELECT * FROM gave_up WHERE item IS NOT NULL)', 'item');
   return `gave_up AS MATERIALIZED (${failed}), ${openNew(names, item)},
     again AS (
-      UPDATE ${names.inbox} AS item SET ${onceMore('t.item_failure')}
-      FROM (${few('(SELECT * FROM gave_up WHERE item IS NOT NULL)', 'item')}) AS t WHERE item.id = ANY (ARRAY[t.item])
+      UPDATE ${names.inbox} AS item SET reason = t.reason, ${onceMore('t.item_failure')}
+      FROM (${known}) AS t WHERE item.id = ANY (ARRAY[t.item])
+    ),
+    renamed AS (
+      UPDATE ${names.open} AS open SET reason = t.reason FROM (${known}) AS t WHERE open.id = ANY (ARRAY[t.item])
     )`;
 }
 
@@ -61,11 +65,11 @@ export function appendText(names: Names, source: string): string {
 
 /** Parts of a statement: what `insert` adds to the inbox, and that it is open. */
 function openNew(names: Names, insert: string): string {
-  return `item AS (${insert} RETURNING ${known}),
+  return `item AS (${insert} RETURNING ${returned}),
     opened AS (INSERT INTO ${names.open} (${openColumns}) SELECT ${openValues} FROM item)`;
 }
 
-const known =
+const returned =
   'item.id, item.task_id, item.message_id, item.generation, item.edit, item.reason, item.lane, item.fingerprint, item.ordering_key';
 
 /** What an item takes from being met again. */

@@ -60,7 +60,7 @@ export class InboxTable {
         try {
           await session.query(appendText(this.#names, source), params.values);
         } catch (error) {
-          throw isUniqueFault(error) ? new Restart() : error;
+          throw isUniqueFault(error, 'redrive_open_raw') ? new Restart() : error;
         }
       }
     });

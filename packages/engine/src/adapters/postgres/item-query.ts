@@ -116,7 +116,6 @@ function wayOf(filter: ItemFilter): Way {
   const by = ways.find((name) => filter[name] !== undefined);
   switch (by) {
     case undefined:
-      return { of: 'inbox', by };
     case 'ids':
     case 'messageId':
       return { of: 'inbox', by };

@@ -10,10 +10,11 @@ import {
   type MemberQuery,
 } from '../../ports/inbox.ts';
 import { few, Params, rowsOf } from './batch.ts';
-import { countOf, idOf } from './bounds.ts';
+import { countOf } from './bounds.ts';
 import { type Database, Restart, type Session } from './database.ts';
 import { holdJob, writeJob } from './documents.ts';
 import { isPossible, MAX_SCANNED, nextOf, pageText } from './item-query.ts';
+import { membersText } from './members-text.ts';
 import type { Names } from './names.ts';
 import { numberOf, parsed, timeOf } from './rows.ts';
 import { msOf } from './times.ts';
@@ -55,16 +56,16 @@ export class JobTable {
     const parts = pageText(this.#names, filter, { before, limit }, params, MAX_SCANNED);
     const number = `${params.add(job)}::bigint`;
     const insert = `INSERT INTO ${members} (job, item_id) SELECT ${number}, id FROM page`;
-    // Pages that meet each other are nobody's: to look for a conflict with each costs as much as to insert it.
+    // The pages of a job hardly ever overlap: to look for a conflict with each would cost as much as to insert it.
     const [row] = await session.query(
       `WITH ${parts},
        page AS MATERIALIZED (SELECT id FROM found ORDER BY id DESC LIMIT ${params.add(countOf(limit))}::int4),
-       known AS MATERIALIZED (
+       overlap AS MATERIALIZED (
          SELECT FROM ${members} WHERE (job, item_id) >= (${number}, (SELECT min(id) FROM page))
            AND (job, item_id) <= (${number}, (SELECT max(id) FROM page)) LIMIT 1
        ),
-       fresh AS (${insert} WHERE NOT EXISTS (SELECT FROM known) ORDER BY id),
-       other AS (${insert} WHERE EXISTS (SELECT FROM known) ORDER BY id ON CONFLICT DO NOTHING)
+       fresh AS (${insert} WHERE NOT EXISTS (SELECT FROM overlap) ORDER BY id),
+       other AS (${insert} WHERE EXISTS (SELECT FROM overlap) ORDER BY id ON CONFLICT DO NOTHING)
        SELECT (SELECT count(*) FROM found) AS found, (SELECT count(*) FROM scanned) AS scanned,
          (SELECT min(id) FROM scanned) AS lowest, (SELECT count(*) FROM page) AS added, (SELECT min(id) FROM page) AS last`,
       params.values,
@@ -130,21 +131,6 @@ export class JobTable {
       return true;
     });
   }
-}
-
-/** By the index, in its order: the limit is not told, or the planner might read and sort all of a job for a few of it. */
-export function membersText(
-  { members }: Names,
-  { job, result, after, upTo = Infinity, limit }: MemberQuery,
-  params: Params,
-): string {
-  const number = `${params.add(job)}::bigint`;
-  const from = `(${number}, ${params.add(idOf(after))}::bigint)`;
-  const to = `(${number}, ${params.add(idOf(upTo))}::bigint)`;
-  const wanted =
-    result === undefined ? '' : `AND coalesce(result, 'done') = ${params.add(result)}::text`;
-  return `SELECT item_id, result FROM ${members} WHERE (job, item_id) > ${from} AND (job, item_id) <= ${to} ${wanted}
-    ORDER BY job, item_id LIMIT (SELECT ${params.add(countOf(limit))}::int4)`;
 }
 
 /** Writes what became of members beside them, except of those that are done: they are nearly all. */

@@ -50,11 +50,6 @@ export function namesIn(schema: string): Names {
   };
 }
 
-/** The schema alone, quoted. */
-export function tableSchema({ inbox }: Names): string {
-  return inbox.slice(0, inbox.lastIndexOf('.'));
-}
-
 export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,6 +1,5 @@
 import { countTriggers } from './groups-schema.ts';
 import type { Names } from './names.ts';
-import { tableSchema } from './names.ts';
 
 /**
  * From schema 3 to schema 4, in one transaction: the state of an item leaves its row. Whoever is open stands in a small
@@ -11,7 +10,6 @@ import { tableSchema } from './names.ts';
  */
 export function splitState(names: Names): string {
   const { inbox, open, closed, members, version } = names;
-  const schema = tableSchema(names);
   return `
     LOCK TABLE ${inbox} IN ACCESS EXCLUSIVE MODE;
     CREATE TABLE ${open} (
@@ -45,7 +43,6 @@ export function splitState(names: Names): string {
     DROP TRIGGER IF EXISTS redrive_count_new ON ${inbox};
     DROP TRIGGER IF EXISTS redrive_count_changed ON ${inbox};
     DROP TRIGGER IF EXISTS redrive_count_deleted ON ${inbox};
-    DROP FUNCTION IF EXISTS ${schema}.redrive_count_deleted;
     ALTER TABLE ${inbox} DROP COLUMN state, DROP COLUMN closed_at, DROP COLUMN closed_by;
     ${countTriggers(names)}
     -- Hardly any of them is written again.

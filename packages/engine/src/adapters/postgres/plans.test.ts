@@ -11,7 +11,7 @@ import { migratePostgres } from './index.ts';
 import { namesIn } from './names.ts';
 import { bulkText, lookText, shortText } from './act-text.ts';
 import { MAX_SCANNED, pageText } from './item-query.ts';
-import { membersText } from './jobs.ts';
+import { membersText } from './members-text.ts';
 import {
   advanceText,
   dropLinesText,
@@ -21,12 +21,12 @@ import {
 } from './lines-text.ts';
 import { renewText, settleText } from './settle-text.ts';
 
+const itemTables = ['redrive_inbox', 'redrive_open', 'redrive_closed'];
+
 /**
  * A wrong plan is right in every answer and a hundred times slower, and shows only in a table that is large or was not
  * analysed yet. So the plans themselves are looked at.
  */
-const itemTables = ['redrive_inbox', 'redrive_open', 'redrive_closed'];
-
 describePostgres(({ freshDatabase }) => {
   let database: Database;
   let admin: pg.Client;
@@ -219,7 +219,7 @@ describePostgres(({ freshDatabase }) => {
       for (const [name, build] of Object.entries(ofLines)) {
         const plan = await planOf(build);
         expect(plan, `${name}, ${state}`).not.toMatch(
-          /Seq Scan on (retry_queue|redrive_inbox|redrive_closed)/,
+          /Seq Scan on (retry_queue|redrive_(inbox|open|closed))/,
         );
         expect(plan, `${name}, ${state}`).not.toMatch(
           /Join Filter|Bitmap Index Scan on redrive_\w+_(state|lane|fingerprint)/,

@@ -1,4 +1,4 @@
-import { type Names, quoteText } from './names.ts';
+import { type Names, quoteName, quoteText } from './names.ts';
 import { arrived, claimed, due } from './sets.ts';
 
 /** The schema that this program knows. A later one gets a step in `migrate.ts`; what is released never changes. */
@@ -143,7 +143,7 @@ export function createQueue(names: Names): string {
  * failed once in its queue. Rows of Redrive name their lane, and pass by.
  */
 export function createTrigger(names: Names): string {
-  const fill = `${names.queue.slice(0, names.queue.lastIndexOf('.'))}.redrive_fill`;
+  const fill = `${quoteName(names.schema)}.redrive_fill`;
   return `
     CREATE OR REPLACE FUNCTION ${fill}() RETURNS trigger LANGUAGE plpgsql AS $fill$
     BEGIN

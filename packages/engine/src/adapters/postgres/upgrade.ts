@@ -1,9 +1,9 @@
-import { type Names, tableSchema } from './names.ts';
+import { type Names, quoteName } from './names.ts';
 import type { Index } from './schema.ts';
 import { active, holding, ofJob } from './sets.ts';
 import { groupTables } from './groups-schema.ts';
 
-/** From schema 1 to schema 2, and straight on: order per key, and all that is done about items. */
+/** From schema 1 to schema 2: order per key, and all that is done about items. Never committed without `splitState`. */
 export function upgrade(names: Names): string {
   return `
     ALTER TABLE ${names.queue} ADD COLUMN on_dead text, ADD COLUMN job bigint,
@@ -24,7 +24,7 @@ export function upgrade(names: Names): string {
       item_id bigint NOT NULL,
       result text,
       PRIMARY KEY (job, item_id)
-    ) WITH (fillfactor = 45);
+    );
     ${groupTables(names)} ${putInLine(names)}`;
 }
 
@@ -48,7 +48,7 @@ export const upgradedQueueIndexes: readonly Index[] = [
   { name: 'retry_queue_job', on: `(job, status, finished_at, blocked) WHERE ${ofJob}` },
 ];
 
-/** Every list is sorted by the id. Schema 1 has the first two already, schemas 2 and 3 have not. */
+/** Every list is sorted by the id. Schema 1 has the first two already; schemas 2 and 3 had them with the state in between. */
 export const inboxIndexes: readonly Index[] = [
   { name: 'redrive_inbox_fingerprint', on: '(fingerprint, id)' },
   { name: 'redrive_inbox_lane', on: '(lane, id)' },
@@ -59,5 +59,5 @@ export const inboxIndexes: readonly Index[] = [
 const oldIndexes = ['retry_queue_line', 'retry_queue_turn'];
 
 export function dropOldIndexes(names: Names): string {
-  return `DROP INDEX IF EXISTS ${oldIndexes.map((name) => `${tableSchema(names)}.${name}`).join(', ')};`;
+  return `DROP INDEX IF EXISTS ${oldIndexes.map((name) => `${quoteName(names.schema)}.${name}`).join(', ')};`;
 }

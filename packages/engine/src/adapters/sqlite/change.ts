@@ -48,7 +48,7 @@ export class Changer {
   insert(task: NewTask, nowMs: number, after: Aftermath): number | undefined {
     const id = this.#tasks.insert(task, nowMs);
     if (id === undefined) {
-      // Nobody may have come to stand in its line.
+      // A line may have got a number for it: where nobody stands there, it is dropped again.
       after.touch(task);
       return undefined;
     }

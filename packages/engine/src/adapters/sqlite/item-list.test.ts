@@ -76,7 +76,7 @@ test('many ids are looked at in parts too', async () => {
   expect(await pages({ ids, text: 'rare' })).toEqual([[], [3]]);
 });
 
-test('open items of a cause are found in all blocks of ids, newest first', async () => {
+test('open items of a cause are found in all stripes of ids, newest first', async () => {
   const db = new DatabaseSync(file);
   const ids = [100, 4095, 4096, 8191, 8192, 20_000];
   const set = (state: string) => {

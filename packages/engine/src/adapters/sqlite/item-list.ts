@@ -3,12 +3,12 @@ import type { Failure } from 'redrive';
 import type { ItemFilter, ItemQuery } from '../../ports/inbox.ts';
 import { prepareRows, type Row } from './connection.ts';
 import { bytesOfUuidOrNone } from './uuid.ts';
-import { BLOCK_IDS, blockOf } from './version-3.ts';
+import { STRIPE_IDS, stripeOf } from './version-3.ts';
 
 /** Items that one page looks at, and index entries that one step of a count passes: the event loop stands still meanwhile. */
 const MAX_SCANNED = 10_000;
 const MAX_COUNTED = 100_000;
-const BLOCK = 500;
+const READ_ROWS = 500;
 
 /** Where the items of a filter are found: one index, or their ids. */
 type Way = { ids: readonly number[] } | IndexWay;
@@ -17,8 +17,8 @@ interface IndexWay {
   index: string;
   where: string;
   values: SQLInputValue[];
-  /** The index begins with the block of the id, and is read block by block. */
-  isInBlocks?: true;
+  /** The index begins with the stripe of the id, and is read stripe by stripe. */
+  isStriped?: true;
 }
 
 interface Plan {
@@ -44,7 +44,7 @@ export class ItemList {
     if (!plan || limit <= 0) return { ids };
     let below = before;
     for (let scanned = 0; scanned < MAX_SCANNED;) {
-      const size = Math.min(plan.isWanted ? BLOCK : limit + 1, MAX_SCANNED - scanned);
+      const size = Math.min(plan.isWanted ? READ_ROWS : limit + 1, MAX_SCANNED - scanned);
       const rows = this.#read(plan, below, size);
       for (const row of rows) {
         below = row.id;
@@ -65,8 +65,8 @@ export class ItemList {
       const { ids, next } = this.page({ ...filter, before, limit: MAX_SCANNED });
       return { count: ids.length, ...(next === undefined ? {} : { next }) };
     }
-    return plan.way.isInBlocks
-      ? this.#countBlocks(plan.way, before)
+    return plan.way.isStriped
+      ? this.#countStripes(plan.way, before)
       : this.#countAll(plan.way, before);
   }
 
@@ -80,16 +80,16 @@ export class ItemList {
     return { count, ...(count === MAX_COUNTED && next !== null ? { next } : {}) };
   }
 
-  #countBlocks(way: IndexWay, before: number): Counted {
+  #countStripes(way: IndexWay, before: number): Counted {
     const { index, where, values } = way;
     const counted = this.#prepared(
-      `SELECT count(*) FROM redrive_inbox ${index} WHERE ${where} AND ${inBlock} AND id < ?`,
+      `SELECT count(*) FROM redrive_inbox ${index} WHERE ${where} AND ${inStripe} AND id < ?`,
     );
     let count = 0;
-    for (const block of this.#blocks(way, before)) {
-      const row = counted.get(...values, block, before) as unknown as Row;
+    for (const stripe of this.#stripes(way, before)) {
+      const row = counted.get(...values, stripe, before) as unknown as Row;
       count += row[0] as number;
-      if (count >= MAX_COUNTED) return { count, next: block * BLOCK_IDS };
+      if (count >= MAX_COUNTED) return { count, next: stripe * STRIPE_IDS };
     }
     return { count };
   }
@@ -104,8 +104,8 @@ export class ItemList {
         return values ? { id, values } : { id };
       });
     }
-    const rows = way.isInBlocks
-      ? this.#readBlocks(select, way, before, limit)
+    const rows = way.isStriped
+      ? this.#readStripes(select, way, before, limit)
       : this.#readAll(select, way, before, limit);
     return rows.map((row) => ({ id: row[0] as number, values: row }));
   }
@@ -122,27 +122,27 @@ export class ItemList {
     return found.all(...values, before, limit) as unknown as Row[];
   }
 
-  #readBlocks(select: string, way: IndexWay, before: number, limit: number): Row[] {
+  #readStripes(select: string, way: IndexWay, before: number, limit: number): Row[] {
     const { index, where, values } = way;
     const found = this.#prepared(
-      `${select} ${index} WHERE ${where} AND ${inBlock} AND id < ? ORDER BY id DESC LIMIT ?`,
+      `${select} ${index} WHERE ${where} AND ${inStripe} AND id < ? ORDER BY id DESC LIMIT ?`,
     );
     const rows: Row[] = [];
-    for (const block of this.#blocks(way, before)) {
-      const some = found.all(...values, block, before, limit - rows.length) as unknown as Row[];
+    for (const stripe of this.#stripes(way, before)) {
+      const some = found.all(...values, stripe, before, limit - rows.length) as unknown as Row[];
       rows.push(...some);
       if (rows.length === limit) break;
     }
     return rows;
   }
 
-  /** The blocks with open items from that id down, by one seek each. */
-  *#blocks({ index }: IndexWay, before: number): Generator<number> {
-    const block = blockOf('id');
+  /** The stripes with open items from that id down, by one seek each. */
+  *#stripes({ index }: IndexWay, before: number): Generator<number> {
+    const stripe = stripeOf('id');
     const last = this.#prepared(
-      `SELECT ${block} FROM redrive_inbox ${index} WHERE state = 'open' AND ${block} < ? ORDER BY ${block} DESC LIMIT 1`,
+      `SELECT ${stripe} FROM redrive_inbox ${index} WHERE state = 'open' AND ${stripe} < ? ORDER BY ${stripe} DESC LIMIT 1`,
     );
-    for (let above = Math.ceil(before / BLOCK_IDS); ;) {
+    for (let above = Math.ceil(before / STRIPE_IDS); ;) {
       const row = last.get(above) as unknown as Row | undefined;
       if (!row) return;
       above = row[0] as number;
@@ -165,7 +165,7 @@ interface Counted {
   next?: number;
 }
 
-const inBlock = `${blockOf('id')} = ?`;
+const inStripe = `${stripeOf('id')} = ?`;
 
 /** Undefined: what is asked for cannot exist. */
 function planOf(filter: ItemFilter): Plan | undefined {
@@ -203,7 +203,7 @@ function wayOf(filter: ItemFilter): (ItemFilter & { way: Way }) | undefined {
   if (fingerprint !== undefined) {
     const where = `fingerprint = ?${andOpen}`;
     const found = by(`redrive_inbox_${open}fingerprint`, where, fingerprint);
-    const way = isOpen ? { ...found, isInBlocks: true as const } : found;
+    const way = isOpen ? { ...found, isStriped: true as const } : found;
     return { ...rest, ...closed, ...(lane === undefined ? {} : { lane }), way };
   }
   if (lane !== undefined) {

@@ -9,9 +9,9 @@ import { Wake } from './watch.ts';
 /** What one commit must still see to: who is told of it, and the lines that it touched. */
 export class Aftermath {
   readonly wake = new Wake();
-  /** Rows that know their line. */
+  /** Ids of rows that say themselves which line they are of: those that came, and those that were settled. */
   readonly joined: number[] = [];
-  readonly left: number[] = [];
+  readonly settled: number[] = [];
   #lines: Map<string, Line> | undefined;
 
   /** The line of a row, as it was or as it is. Without an ordering key it has none. */
@@ -32,9 +32,9 @@ export class Aftermath {
     else this.touch(row);
   }
 
-  /** A row that has left its line, and nothing else of it was changed. */
-  leave(id: number): void {
-    this.left.push(id);
+  /** A row that was settled as asked for. */
+  settle(id: number): void {
+    this.settled.push(id);
   }
 
   /** A task that a claim may take, now or later. */
@@ -122,10 +122,10 @@ export class Turns {
   }
 
   /** By their numbers. Where somebody has only joined, who has the turn keeps it. */
-  #touched({ joined, left, lines }: Aftermath): Map<number, 'joined' | 'changed'> {
+  #touched({ joined, settled, lines }: Aftermath): Map<number, 'joined' | 'changed'> {
     const touched = new Map<number, 'joined' | 'changed'>();
     for (const number of this.#numbersOf(joined)) touched.set(number, 'joined');
-    for (const number of this.#numbersOf(left)) touched.set(number, 'changed');
+    for (const number of this.#numbersOf(settled)) touched.set(number, 'changed');
     for (const line of lines) {
       const number = this.#lines.find(line);
       if (number !== undefined) touched.set(number, 'changed');

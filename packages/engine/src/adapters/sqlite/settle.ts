@@ -59,7 +59,7 @@ export class Settler {
 
   settle(by: Settlement, nowMs: number, after: Aftermath): Settled {
     if (this.#settleShort(by, nowMs, after)) {
-      if (by.line) after.leave(by.id);
+      if (by.line) after.settle(by.id);
       return 'settled';
     }
     return this.#changer.change({ id: by.id }, (task) => settle(task, by, nowMs), nowMs, after);

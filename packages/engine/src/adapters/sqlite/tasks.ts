@@ -186,7 +186,7 @@ const mutable = [
   'line',
 ] as const;
 
-/** All but the last of them. */
+/** In the order of `mutable`; the number of the line, its last, is added by who has it. */
 function mutableValues(task: Omit<Task, 'id' | 'createdAtMs'>) {
   return [
     task.lane,

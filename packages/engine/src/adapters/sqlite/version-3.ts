@@ -2,16 +2,17 @@ import { holdsPlace } from './version-2.ts';
 
 /**
  * Neighbouring items that share this part of their ids share pages of the index: what is opened or closed together
- * touches a few pages, and not one for each cause. Whoever looks for a cause looks into every block with open items.
+ * touches a few pages, and not one for each cause. Whoever looks for a cause looks into every stripe with open items.
  */
-export const blockOf = (id: string): string => `${id} >> 12`;
-/** Ids in a block. */
-export const BLOCK_IDS = 4096;
+export const stripeOf = (id: string): string => `${id} >> ${STRIPE_BITS}`;
+const STRIPE_BITS = 12;
+/** Ids in a stripe. */
+export const STRIPE_IDS = 2 ** STRIPE_BITS;
 
 /** Whether a task is over for good: one that failed is worked with, and never deleted as it is. */
 export const isOver = `finished_at IS NOT NULL AND status <> 'failed'`;
 
-/** Who stands in a line: `holdsPlace` of the pure lines, word for word, so that its index is found. */
+/** Who stands in a line: `holdsPlace`, by the number of the line. Queries repeat it, so that its index is found. */
 export const standsInLine = holdsPlace.replace('ordering_key', 'line');
 
 /** Fewer pages and fewer index entries for each item that is closed, and for each task of a line that is done. */
@@ -20,7 +21,7 @@ export const version3 = `
   CREATE INDEX retry_queue_finished ON retry_queue (status, finished_at) WHERE ${isOver};
 
   DROP INDEX redrive_inbox_open_fingerprint;
-  CREATE INDEX redrive_inbox_open_fingerprint ON redrive_inbox (${blockOf('id')}, fingerprint) WHERE state = 'open';
+  CREATE INDEX redrive_inbox_open_fingerprint ON redrive_inbox (${stripeOf('id')}, fingerprint) WHERE state = 'open';
 
   DROP TRIGGER redrive_inbox_moved;
   CREATE TRIGGER redrive_inbox_moved AFTER UPDATE OF state ON redrive_inbox
