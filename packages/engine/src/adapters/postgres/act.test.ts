@@ -18,12 +18,16 @@ import { postgres } from './index.ts';
 describePostgres(({ freshDatabase }) => {
   let database: Database;
   let admin: pg.Client;
+  /** Sees who waits, also while the other one is in a transaction. */
+  let watcher: pg.Client;
   let stores: [Store, Store];
 
   beforeEach(async () => {
     database = await freshDatabase();
     admin = new pg.Client(database.url);
     await admin.connect();
+    watcher = new pg.Client(database.url);
+    await watcher.connect();
     // On a busy machine those who act at once wait long for each other.
     const limits = { maxConnections: 6, lockTimeoutMs: 25_000 };
     const open = async () => {
@@ -36,6 +40,7 @@ describePostgres(({ freshDatabase }) => {
   afterEach(async () => {
     await Promise.all(stores.map((store) => store.close()));
     await admin.end();
+    await watcher.end();
     await database.drop();
   });
 
@@ -52,6 +57,17 @@ describePostgres(({ freshDatabase }) => {
     const { items } = await stores[0].items({ state: 'open', limit: 10_000 });
     return items.map(({ id }) => id);
   }
+
+  /** Until so many wait for a lock. */
+  const waiting = (count: number) =>
+    vi.waitFor(
+      async () => {
+        const { rows } = await watcher.query(`SELECT FROM pg_stat_activity
+          WHERE datname = current_database() AND wait_event_type = 'Lock'`);
+        expect(rows).toHaveLength(count);
+      },
+      { timeout: 10_000 },
+    );
 
   const hold = (version: number): JobHold<ActResult[]> => ({
     job: 1,
@@ -130,17 +146,37 @@ describePostgres(({ freshDatabase }) => {
     await admin.query(`UPDATE redrive_inbox SET edit = '{"headers":{"x-by":"me"}}'`);
     await admin.query('UPDATE redrive_open SET edited = true');
     const acting = stores[0].act([id!], { type: 'replay' });
-    await vi.waitFor(async () => {
-      const waiting = await admin.query(`SELECT FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'`);
-      expect(waiting.rowCount).toBe(1);
-    });
+    await waiting(1);
     await admin.query('COMMIT');
     expect(await acting).toEqual(['done']);
     const { taskId, edit } = (await stores[0].item(id!))!;
     expect(edit).toEqual({ headers: { 'x-by': 'me' } });
     expect((await row(stores[0], taskId!)).context?.headers).toEqual({ 'x-by': 'me' });
   });
+
+  test.each(['erase', 'resolve'] as const)(
+    'opens another item for a message that comes during its %s, and writes nothing into the old one',
+    async (what) => {
+      const [store, other] = stores;
+      const raw = rawItem('x');
+      await store.append([raw]);
+      const { id, failure } = (await store.items({ limit: 1 })).items[0]!;
+      await admin.query('BEGIN; SELECT FROM redrive_inbox FOR UPDATE');
+      const closing =
+        what === 'erase' ? store.erase(raw.messageId) : store.act([id], { type: 'resolve' });
+      await waiting(1);
+      const appending = other.append([{ ...raw, failure: { ...failure, message: 'secret' } }]);
+      await waiting(2);
+      await admin.query('COMMIT');
+      await Promise.all([closing, appending]);
+      const { items } = await store.items({ limit: 10 });
+      expect(items).toMatchObject([
+        { state: 'open', occurrences: 1, failure: { message: 'secret' } },
+        { id, state: what === 'erase' ? 'erased' : 'resolved', occurrences: 1 },
+      ]);
+      expect(JSON.stringify(items[1]!.failure)).not.toContain('secret');
+    },
+  );
 
   test('acts on items of lines while those are claimed and settled, and forgets no turn', async () => {
     const [store, other] = stores;

@@ -42,7 +42,8 @@ export function openItems(names: Names, from: string, place: string): string {
 
 /**
  * An open item for every message without a task, or one more occurrence of the one that it has. Where somebody else opens
- * one at the same time it fails, since that is there once, and has to look again.
+ * one at the same time it fails, since that is there once, and has to look again. It answers how many open items it knew,
+ * and which of them it has written: they are locked now, but who had the lock before may have closed them.
  */
 export function appendText(names: Names, source: string): string {
   const item = `INSERT INTO ${names.inbox} AS item (message_id, kind, address, lane, reason, fingerprint, attempt,
@@ -59,8 +60,9 @@ export function appendText(names: Names, source: string): string {
     again AS (
       UPDATE ${names.inbox} AS item SET ${onceMore('t.failure')}
       FROM (${few('(SELECT * FROM known WHERE item IS NOT NULL)', 'n')}) AS t WHERE item.id = ANY (ARRAY[t.item])
+      RETURNING item.id
     )
-    SELECT`;
+    SELECT (SELECT count(*) FROM known WHERE item IS NOT NULL), (SELECT json_agg(id) FROM again)`;
 }
 
 /** Parts of a statement: what `insert` adds to the inbox, and that it is open. */

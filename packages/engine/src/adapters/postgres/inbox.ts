@@ -3,13 +3,14 @@ import type { InboxItem, ItemFilter, ItemPage, ItemQuery, RawItem } from '../../
 import type { NewOutboxMessage } from '../../ports/schedule.ts';
 import type { AttemptRecord } from '../../task.ts';
 import { Params, rowsOf } from './batch.ts';
-import { type Database, Restart } from './database.ts';
+import { encodeArray } from './arrays.ts';
+import { type Database, Restart, type Session } from './database.ts';
 import { isUniqueFault } from './faults.ts';
 import { appendText, outboxColumns } from './inbox-text.ts';
 import { countText, isPossible, FEW_SCANNED, MAX_SCANNED, nextOf, pageText } from './item-query.ts';
 import { failureJson, itemOf, selectItems } from './item-rows.ts';
 import type { Names } from './names.ts';
-import { numberOf, parsed, timeOf } from './rows.ts';
+import { numberOf, parsed, type Row, timeOf } from './rows.ts';
 import { msOf } from './times.ts';
 import { countOf } from './bounds.ts';
 
@@ -57,13 +58,27 @@ export class InboxTable {
           ],
           params,
         );
-        try {
-          await session.query(appendText(this.#names, source), params.values);
-        } catch (error) {
-          throw isUniqueFault(error, 'redrive_open_raw') ? new Restart() : error;
-        }
+        await this.#appendPart(session, appendText(this.#names, source), params);
       }
     });
+  }
+
+  /** Looks again where an item was opened or closed by somebody else meanwhile: no message is counted into a closed one. */
+  async #appendPart(session: Session, text: string, params: Params): Promise<void> {
+    let rows: Row[];
+    try {
+      rows = await session.query(text, params.values);
+    } catch (error) {
+      throw isUniqueFault(error, 'redrive_open_raw') ? new Restart() : error;
+    }
+    const [known, written] = rows[0]!;
+    if (numberOf(known) === 0) return;
+    const ids = (parsed(written) ?? []) as number[];
+    const [row] = await session.query(
+      `SELECT count(*) FROM ${this.#names.open} WHERE id = ANY ($1::int8[])`,
+      [encodeArray('int8', ids)],
+    );
+    if (numberOf(row![0]) < numberOf(known)) throw new Restart();
   }
 
   async item(id: number): Promise<InboxItem | undefined> {
