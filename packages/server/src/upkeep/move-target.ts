@@ -202,7 +202,6 @@ export class MoveTarget {
       ...row,
       id: Number(row['id']) + itemBase,
     }));
-    // First what they are about: the groups are counted by who is open.
     await insertRows(this.#client, 'redrive_inbox', factColumns, shifted, {});
     const open = shifted.filter((row) => row['state'] === 'open').map(asOpen);
     const closed = shifted.filter((row) => row['state'] !== 'open').map(asClosed);
@@ -213,9 +212,16 @@ export class MoveTarget {
       returning: 'id',
     });
     const taken = new Set(opened.map(Number));
+    const known = open.filter((row) => !taken.has(Number(row['id'])));
     await this.#client.query(`DELETE FROM ${table('redrive_inbox')} WHERE id = ANY ($1)`, [
-      open.map((row) => Number(row['id'])).filter((id) => !taken.has(id)),
+      known.map((row) => Number(row['id'])),
     ]);
+    // All that came were counted as open.
+    await this.#client.query(
+      `INSERT INTO ${table('redrive_group_deltas')} (fingerprint, open)
+       SELECT fingerprint, -count(*) FROM unnest($1::text[]) AS u (fingerprint) GROUP BY fingerprint`,
+      [[...closed, ...known].map((row) => valueOf(row['fingerprint'], 'text'))],
+    );
     return closed.length + opened.length;
   }
 

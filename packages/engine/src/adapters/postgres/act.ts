@@ -203,7 +203,7 @@ export class Actor {
     }
     if (item) {
       const moved = isMoved && addedId !== undefined ? { ...item, taskId: addedId } : item;
-      await this.#writeItem(session, moved);
+      await this.#writeItem(session, moved, before.state === 'open');
       if (moved.taskId !== before.taskId)
         await this.#moveAttempts(session, before.taskId!, addedId!);
     }
@@ -248,7 +248,7 @@ export class Actor {
   }
 
   /** One with a change takes payload and context from its task, before that gets others. */
-  async #writeItem(session: Session, item: InboxItem): Promise<void> {
+  async #writeItem(session: Session, item: InboxItem, wasOpen: boolean): Promise<void> {
     const columns = changeColumns(item);
     const params = new Params();
     const source = rowsOf(columns, params);
@@ -261,12 +261,12 @@ export class Actor {
        WHERE item.id = ${params.add(item.id)}::bigint`,
       params.values,
     );
-    await this.#writeState(session, item);
+    await this.#writeState(session, item, wasOpen);
   }
 
   /** Moves it between the tables of open and closed items. One that stays open only learns whether it is changed. */
-  async #writeState(session: Session, item: InboxItem): Promise<void> {
-    const { inbox, open, closed } = this.#names;
+  async #writeState(session: Session, item: InboxItem, wasOpen: boolean): Promise<void> {
+    const { inbox, open, closed, deltas } = this.#names;
     const { id, state, closedAtMs, closedBy } = item;
     await session.query(`DELETE FROM ${state === 'open' ? closed : open} WHERE id = $1::bigint`, [
       id,
@@ -277,6 +277,10 @@ export class Actor {
          ON CONFLICT (id) DO UPDATE SET edited = excluded.edited`,
         [id],
       );
+      if (wasOpen) return;
+      await session.query(`INSERT INTO ${deltas} (fingerprint, open) VALUES ($1, 1)`, [
+        item.fingerprint,
+      ]);
       return;
     }
     await session.query(

@@ -1,4 +1,4 @@
-import { type Names, quoteName } from './names.ts';
+import { type Names, quoteName, quoteText } from './names.ts';
 
 /**
  * The row of a group is written by whoever reads groups, and by housekeeping: in an outage all settlements have one
@@ -34,21 +34,16 @@ export function groupTables(names: Names): string {
       failure json
     ) WITH (autovacuum_vacuum_scale_factor = 0.05);
     INSERT INTO ${names.groups} (fingerprint, lane, reason, failure, newest, open, first_seen, last_seen)
-      ${sampleText(names.inbox)};`;
+      ${sampleText(names.inbox, `count(*) FILTER (WHERE state = 'open')`)};`;
 }
 
 /**
- * Nobody who writes items can forget to count them, by whatever statement. Each says one thing per group: what an item is
- * about when it comes, that it was seen again, and that it is open or is so no more. It comes before it is open. Whoever
- * deletes an item deletes what is said of it in the other tables.
+ * Nobody who writes items can forget to count them, and each statement says one thing per group: that items came, which
+ * are open, that they were seen again, and that they are open no more. Only who opens one again has to say so. Whoever
+ * deletes an item deletes what is said of it in the other tables: planned each time, for the tables as they are then.
  */
 export function countTriggers(names: Names): string {
   const count = `${quoteName(names.schema)}.redrive_count`;
-  const countOpen = (
-    sign: string,
-    table: string,
-  ) => `INSERT INTO ${names.deltas} (fingerprint, open)
-    SELECT fingerprint, ${sign}count(*) FROM ${table} GROUP BY fingerprint ORDER BY fingerprint`;
   const trigger = (name: string, when: string, tables: string, text: string) => `
     CREATE OR REPLACE FUNCTION ${count}_${name}() RETURNS trigger LANGUAGE plpgsql AS $count$
     BEGIN
@@ -58,17 +53,15 @@ export function countTriggers(names: Names): string {
     $count$;
     CREATE TRIGGER redrive_count_${name} AFTER ${when} REFERENCING ${tables}
       FOR EACH STATEMENT EXECUTE FUNCTION ${count}_${name}();`;
+  const forget = (table: string) =>
+    `EXECUTE ${quoteText(`DELETE FROM ${table} WHERE id = ANY ($1)`)} USING ARRAY(SELECT id FROM old)`;
   return [
     trigger(
       'new',
       `INSERT ON ${names.inbox}`,
       'NEW TABLE AS fresh',
       `INSERT INTO ${names.deltas} (fingerprint, lane, reason, failure, newest, open, first_seen, last_seen)
-        SELECT item.fingerprint, item.lane, item.reason, item.failure, total.newest, 0, total.first_seen, total.last_seen
-        FROM (
-          SELECT max(id) AS newest, min(first_seen) AS first_seen, max(last_seen) AS last_seen
-          FROM fresh GROUP BY fingerprint
-        ) AS total JOIN fresh AS item ON item.id = total.newest ORDER BY item.fingerprint`,
+        ${sampleText('fresh', 'count(*)')}`,
     ),
     trigger(
       'changed',
@@ -80,25 +73,28 @@ export function countTriggers(names: Names): string {
           UNION ALL SELECT fingerprint, NULL, last_seen FROM old
         ) AS item GROUP BY fingerprint HAVING max(after) > max(before) ORDER BY fingerprint`,
     ),
-    trigger('opened', `INSERT ON ${names.open}`, 'NEW TABLE AS fresh', countOpen('', 'fresh')),
-    trigger('closed', `DELETE ON ${names.open}`, 'OLD TABLE AS old', countOpen('-', 'old')),
+    trigger(
+      'closed',
+      `DELETE ON ${names.open}`,
+      'OLD TABLE AS old',
+      `INSERT INTO ${names.deltas} (fingerprint, open)
+        SELECT fingerprint, -count(*) FROM old GROUP BY fingerprint ORDER BY fingerprint`,
+    ),
     trigger(
       'deleted',
       `DELETE ON ${names.inbox}`,
       'OLD TABLE AS old',
-      [names.open, names.closed]
-        .map((table) => `DELETE FROM ${table} WHERE id = ANY (ARRAY(SELECT id FROM old))`)
-        .join('; '),
+      [names.open, names.closed].map(forget).join('; '),
     ),
   ].join('');
 }
 
 /** For each group what there is of it in a table of items; the newest one says what it is about. */
-function sampleText(table: string): string {
+function sampleText(table: string, open: string): string {
   return `SELECT item.fingerprint, item.lane, item.reason, item.failure, total.newest, total.open, total.first_seen,
       total.last_seen
     FROM (
-      SELECT max(id) AS newest, count(*) FILTER (WHERE state = 'open') AS open, min(first_seen) AS first_seen,
+      SELECT max(id) AS newest, ${open} AS open, min(first_seen) AS first_seen,
         max(last_seen) AS last_seen
       FROM ${table} GROUP BY fingerprint
     ) AS total JOIN ${table} AS item ON item.id = total.newest ORDER BY item.fingerprint`;
