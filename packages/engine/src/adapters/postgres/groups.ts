@@ -12,8 +12,8 @@ import { msOf, timeAt } from './times.ts';
 const FOLD_AT_ONCE = 1000;
 /** More than anybody leaves lying, and a bound. */
 const MAX_FOLDS = 1000;
-/** Who looks does not wait for a whole outage to be counted: the rest is housekeeping's, a few seconds later. */
-const FOLDS_OF_READER = 5;
+/** Who looks does not wait for a whole outage to be counted, some 20 ms at most: the rest is housekeeping's, a few seconds later. */
+const FOLDS_OF_READER = 1;
 const SWEEP = 1000;
 
 /** Groups of items, counted by what the triggers of the inbox appended. */
