@@ -184,8 +184,10 @@ describeService(['RabbitMQ', 'PostgreSQL 18'], () => {
       await put('one', 'order-7');
       await put('two', 'order-7');
       const sent = new Map<string, string>();
-      for (const { content, properties } of (await queue.count(8)).slice(4)) {
-        sent.set(content.toString(), properties.headers?.['x-message-id'] as string);
+      for (const { content, properties } of await queue.count(8)) {
+        // The first may be back before the last has failed.
+        if (properties.headers?.['x-retry-count'] === undefined) continue;
+        sent.set(content.toString(), properties.headers['x-message-id'] as string);
       }
       expect(sent.get('by header')).toBe(given);
       expect(sent.get('by uuid')).toBe(uuid);
