@@ -42,6 +42,16 @@ async function stage(items: number) {
   return { clock, store, runner, write, read, ended, logged };
 }
 
+/** The same store, of which some methods do something else. */
+function altered(store: MemoryStore, methods: object): MemoryStore {
+  return new Proxy(store, {
+    get(target, name) {
+      const value: unknown = Reflect.get(methods, name) ?? Reflect.get(target, name);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
 function jobOf(items: number, more: Partial<Job>): Job {
   return newJob({
     id: 1,
@@ -102,10 +112,7 @@ describe('the runner of bulk jobs', () => {
     let reads = 0;
     const members = (...args: Parameters<MemoryStore['members']>) =>
       ++reads === 2 ? Promise.reject(new Error('not now')) : store.members(...args);
-    const unsteady = Object.create(store, { members: { value: members } }) as MemoryStore;
-    for (const name of ['readState', 'writeState', 'act', 'tally', 'freeze'] as const) {
-      Object.defineProperty(unsteady, name, { value: store[name].bind(store) });
-    }
+    const unsteady = altered(store, { members });
     await write();
     const one = runner('one', unsteady);
     one.start();
@@ -118,17 +125,11 @@ describe('the runner of bulk jobs', () => {
 
   test('passes over a member that cannot be written, and no other', async () => {
     const { clock, store, runner, write, read, logged } = await stage(40);
-    const poisoned = Object.create(store, {
-      act: {
-        value: (...args: Parameters<MemoryStore['act']>) =>
-          args[0].includes(17) && args[1].type !== 'pass'
-            ? Promise.reject(new Error('cannot be written'))
-            : store.act(...args),
-      },
-    }) as MemoryStore;
-    for (const name of ['readState', 'writeState', 'members', 'tally', 'freeze'] as const) {
-      Object.defineProperty(poisoned, name, { value: store[name].bind(store) });
-    }
+    const act = (...args: Parameters<MemoryStore['act']>) =>
+      args[0].includes(17) && args[1].type !== 'pass'
+        ? Promise.reject(new Error('cannot be written'))
+        : store.act(...args);
+    const poisoned = altered(store, { act });
     await write();
     const one = runner('one', poisoned);
     one.start();
