@@ -6,8 +6,7 @@ export type Wire = Record<string, unknown>;
 
 /** A decision without its failure, which stands among the facts. */
 export function decisionToWire(decision: Decision): Wire {
-  const { failure: _, ...rest } = decision;
-  return toWire(rest);
+  return toWire(decision, failureOnly);
 }
 
 export function decisionFromWire(data: unknown): Omit<Decision, 'failure'> {
@@ -16,12 +15,9 @@ export function decisionFromWire(data: unknown): Omit<Decision, 'failure'> {
 
 /** The facts but seed and key, which have their own place, and the failure's message, which decides nothing. */
 export function factsToWire(facts: Facts): Wire {
-  const { seed: _, key: __, failure, circuit, ...rest } = facts;
-  const wire = toWire(rest);
-  if (isObject(failure)) {
-    const { message: ___, ...data } = failure;
-    wire['failure'] = toWire(data);
-  }
+  const { failure, circuit } = facts;
+  const wire = toWire(facts, factsElsewhere);
+  if (isObject(failure)) wire['failure'] = toWire(failure, messageOnly);
   if (circuit) wire['circuit'] = toWire(circuit);
   return wire;
 }
@@ -59,9 +55,17 @@ const fromNames: ReadonlyMap<string, string> = new Map(
   Object.entries(wireNames).map(([name, wire]) => [wire, name]),
 );
 
-function toWire(data: object): Wire {
+const none: ReadonlySet<string> = new Set();
+const failureOnly: ReadonlySet<string> = new Set(['failure']);
+const factsElsewhere: ReadonlySet<string> = new Set(['seed', 'key', 'failure', 'circuit']);
+const messageOnly: ReadonlySet<string> = new Set(['message']);
+
+/** Once for every failure of a trail: no copies, no pairs. */
+function toWire(data: object, without = none): Wire {
   const wire: Wire = {};
-  for (const [name, value] of Object.entries(data)) {
+  for (const name of Object.keys(data)) {
+    if (without.has(name)) continue;
+    const value: unknown = (data as Wire)[name];
     const kept: unknown = typeof value === 'number' ? finite(name, value) : value;
     if (kept !== undefined) wire[toNames.get(name) ?? name] = kept;
   }

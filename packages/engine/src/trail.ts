@@ -40,6 +40,7 @@ export class Trail {
   #waiting: AuditEvent[] = [];
   #work: Promise<void> | undefined;
   #sequence = 0;
+  #last = { ms: NaN, text: '' };
   /** Dropped, and the trail does not say so yet. */
   #unsaid = 0;
   dropped = 0;
@@ -124,13 +125,19 @@ export class Trail {
     await this.#settings.sink?.close?.();
   }
 
-  #event({ event_type: type, redrive, ...fields }: AuditEntry): AuditEvent {
-    const timestamp = new Date(this.#host.clock.now()).toISOString();
-    const event: AuditEvent = { event_type: type, ...fields, timestamp };
+  #event({ redrive, ...fields }: AuditEntry): AuditEvent {
+    const event = { ...fields, timestamp: this.#timestamp() } as AuditEvent;
     if (this.#settings.strict) return event;
     const place = { instance: this.#instance, run: this.#run, sequence: this.#sequence };
     event.redrive = { ...place, ...redrive };
     return event;
+  }
+
+  /** Many events have the same. */
+  #timestamp(): string {
+    const ms = Math.floor(this.#host.clock.now());
+    if (this.#last.ms !== ms) this.#last = { ms, text: new Date(ms).toISOString() };
+    return this.#last.text;
   }
 
   async #flush(): Promise<void> {
