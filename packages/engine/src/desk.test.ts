@@ -164,6 +164,23 @@ describe('a bulk replay', () => {
     await expect(engine.inbox.resumeJob(id)).rejects.toMatchObject({ code: 'JOB_OVER' });
   });
 
+  test('is refused where too many are not over, and listed a page at a time', async () => {
+    const { engine, dead } = shop();
+    await dead(...Array.from({ length: 200 }, (_, i) => i));
+    // A hundred of them send their first item; time stands still, so none sends another.
+    const again = () => engine.inbox.replayAll({ all: true }, { perSecond: 1 });
+    for (let n = 0; n < 500; n++) await again();
+    await expect(again()).rejects.toMatchObject({ code: 'TOO_MANY_JOBS' });
+    await engine.inbox.cancelJob(7);
+    expect(await again()).toMatchObject({ id: 501 });
+    const ids = async (page?: { before?: number; limit?: number }) =>
+      (await engine.inbox.jobs(page)).map(({ id }) => id);
+    expect(await ids()).toHaveLength(100);
+    expect(await ids({ limit: 2 })).toEqual([501, 500]);
+    expect(await ids({ before: 500, limit: 2 })).toEqual([499, 498]);
+    await expect(ids({ limit: 0 })).rejects.toMatchObject({ code: 'INVALID_TASK' });
+  });
+
   test('needs a filter that says something and matches something', async () => {
     const { engine, dead } = shop();
     await dead(1);

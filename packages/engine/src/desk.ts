@@ -18,7 +18,16 @@ import {
 import type { By, EngineInbox, JobReport } from './engine-inbox.ts';
 import { EngineError } from './errors.ts';
 import { replayedId } from './item-moves.ts';
-import { cancelledJob, isOver, type Job, left, newJob, pausedJob, resumedJob } from './jobs.ts';
+import {
+  cancelledJob,
+  isOver,
+  type Job,
+  left,
+  MAX_JOBS,
+  newJob,
+  pausedJob,
+  resumedJob,
+} from './jobs.ts';
 import type {
   ActResult,
   Group,
@@ -188,11 +197,14 @@ export class Desk implements EngineInbox {
     return this.#report((await this.#read(id)).job);
   }
 
-  async jobs(): Promise<JobReport[]> {
-    const store = await this.#parts.store();
-    const { documents } = await store.readState('job:');
-    const jobs = documents.map(({ value }) => value as Job).sort((a, b) => b.id - a.id);
-    return Promise.all(jobs.map((job) => this.#report(job)));
+  async jobs({ before, limit = 100 }: { before?: number; limit?: number } = {}): Promise<
+    JobReport[]
+  > {
+    const most = checkedLimit(limit);
+    const below = before === undefined ? Infinity : checkedPlace(before, 'before');
+    const jobs = (await this.#allJobs()).filter(({ id }) => id < below);
+    const shown = jobs.sort((a, b) => b.id - a.id).slice(0, most);
+    return Promise.all(shown.map((job) => this.#report(job)));
   }
 
   async members(
@@ -243,6 +255,7 @@ export class Desk implements EngineInbox {
         'No open item matches. Look at the groups, or at items of another state.',
       );
     }
+    await this.#checkRoom();
     const nowMs = Math.floor(this.#parts.nowMs());
     const job = newJob({
       ...options,
@@ -257,6 +270,20 @@ export class Desk implements EngineInbox {
     this.#parts.acted(`${action}All`, { job: job.id, by, details: { filter, ...details } });
     this.#parts.wakeRunner();
     return this.#report(job);
+  }
+
+  async #checkRoom(): Promise<void> {
+    const count = (await this.#allJobs()).filter((job) => !isOver(job)).length;
+    if (count < MAX_JOBS) return;
+    throw new EngineError(
+      'TOO_MANY_JOBS',
+      `${count} bulk jobs are not over yet. Let them finish, or cancel some that are paused or stopped.`,
+    );
+  }
+
+  async #allJobs(): Promise<Job[]> {
+    const { documents } = await (await this.#parts.store()).readState('job:');
+    return documents.map(({ value }) => value as Job);
   }
 
   /** Jobs have short numbers, one after the other. */

@@ -48,7 +48,7 @@ export interface EngineInbox {
   discardAll(selection: Selection, options?: By): Promise<JobReport>;
   job(id: number): Promise<JobReport>;
   /** The newest first. */
-  jobs(): Promise<JobReport[]>;
+  jobs(page?: { before?: number; limit?: number }): Promise<JobReport[]>;
   /** Who belongs to a job, oldest item first, and what became of each: `result: 'conflict'` for those that it could not send. */
   members(
     job: number,

@@ -26,6 +26,7 @@ export const errorCodes = {
   ITEM_CONFLICT: 'The same message is already known at that destination.',
   EMPTY_FILTER:
     'A filter that says nothing would mean everything: say `all: true` if that is meant.',
+  TOO_MANY_JOBS: 'So many bulk jobs are not over that another one is refused.',
   NOTHING_MATCHES: 'No open item matches the filter.',
   INVALID_FILTER: 'A filter, an edit or the options of a bulk job have faults.',
   JOB_UNKNOWN: 'There is no such bulk job.',

@@ -50,6 +50,19 @@ describe('the inbox', () => {
     await expect(engine.inbox.job(id)).rejects.toMatchObject({ code: 'JOB_UNKNOWN' });
   });
 
+  test('remembers only so many jobs that are over, the newest', async () => {
+    const { engine, fail } = stage();
+    await fail(502);
+    for (let n = 1; n <= 502; n++) {
+      await engine.inbox.discardAll({ ids: [n] });
+      if (n % 100 === 0) await engine.drain();
+    }
+    await engine.advance('20m');
+    const ids = (await engine.inbox.jobs({ limit: 2000 })).map(({ id }) => id);
+    expect(ids).toHaveLength(500);
+    expect([ids[0], ids.at(-1)]).toEqual([502, 3]);
+  });
+
   test('tells of what enters: the first of a group at once, the others together', async () => {
     const { engine, entries, fail } = stage({ debounce: '1m' });
     await fail(1);

@@ -1,6 +1,6 @@
 import type { EngineEvent } from './events.ts';
 import type { Host } from './host.ts';
-import { cancelledJob, isOver, type Job } from './jobs.ts';
+import { cancelledJob, isOver, type Job, MAX_JOBS } from './jobs.ts';
 import { pause } from './patience.ts';
 import type { Store } from './ports/store.ts';
 
@@ -47,10 +47,12 @@ export class InboxKeeper {
   async #forgetJobs(until: AbortSignal): Promise<void> {
     const { store, host, nowMs, settings } = this.#parts;
     const { documents } = await store.readState('job:');
+    const over = documents.map(({ value }) => value as Job).filter(isOver);
+    const lowest = over.map(({ id }) => id).sort((a, b) => b - a)[MAX_JOBS - 1] ?? 0;
     for (const { key, value, version } of documents) {
       const job = value as Job;
       const isOld = (job.finishedAtMs ?? Infinity) < nowMs() - settings.retentionMs;
-      if (!isOld) continue;
+      if (!isOld && !(isOver(job) && job.id < lowest)) continue;
       if (!isOver(job)) {
         // Nobody has let it go on. If somebody does at this moment, one of the two writes is too late.
         await store.writeState(key, cancelledJob(job, nowMs()), version);

@@ -69,6 +69,8 @@ type JobMove =
   | { do: 'write'; job: Job }
   | { do: 'leave' };
 
+/** So many jobs at most that are not over, and so many of those that are. */
+export const MAX_JOBS = 500;
 /** So many may be under way at once: what is fresh does not queue up behind a whole inbox. */
 export const WINDOW = 5000;
 /** So many in one commit: more of them cost less each, and the window takes two and a half such. */

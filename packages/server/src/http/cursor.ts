@@ -2,7 +2,7 @@
 import { Problem } from './problem.ts';
 
 /** Lists of different things: a cursor of one is none of another. */
-type List = 'tasks' | 'items' | 'groups' | 'members' | 'audit';
+type List = 'tasks' | 'items' | 'groups' | 'jobs' | 'members' | 'audit';
 
 const MAX_LENGTH = 1000;
 

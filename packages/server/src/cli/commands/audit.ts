@@ -6,7 +6,8 @@ import { replayLines } from '../audit-report.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, type Command, exits } from '../command.ts';
 import { readTime } from '../inputs.ts';
-import { absolute, type Column, grid, outputOf, relative } from '../output.ts';
+import { limit, printList } from '../listing.ts';
+import { absolute, type Column, outputOf, relative } from '../output.ts';
 import { chunksOf } from '../lines.ts';
 import { shown } from '../safe-text.ts';
 
@@ -38,15 +39,7 @@ export const commands: readonly Command[] = [
       },
       message: { kind: 'text', value: 'uuid', summary: 'Only those of this message.' },
       ...range,
-      limit: {
-        kind: 'number',
-        value: 'n',
-        min: 1,
-        max: 1_000_000,
-        whole: true,
-        default: 50,
-        summary: 'At most so many.',
-      },
+      limit: { ...limit, max: 1_000_000 },
       ...connection,
     },
     examples: [
@@ -54,30 +47,18 @@ export const commands: readonly Command[] = [
       'redrive audit list --limit 1000000 --json > trail.jsonl # to keep',
     ],
     async run({ options, json }, io) {
-      const client = clientOf(options, io);
-      const output = outputOf(io, json);
-      const query = {
-        type: options.type,
-        message_id: options.message,
-        from: readTime('--from', options.from),
-        to: readTime('--to', options.to),
-      };
-      const events: AuditEvent[] = [];
-      for await (const one of client.items(isAuditEntry, '/api/v1/audit', query, options.limit)) {
-        const event = one.event as AuditEvent;
-        if (json) output.data(event);
-        else events.push(event);
-      }
-      const nowMs = client.nowMs();
-      output.say(
-        ...(events.length > 0
-          ? grid(
-              columns,
-              events.map((event) => rowOf(event, nowMs)),
-              output,
-            )
-          : ['There are none. Is the audit trail on (REDRIVE_AUDIT)?']),
-      );
+      const { type, message, from, to } = options;
+      const times = { from: readTime('--from', from), to: readTime('--to', to) };
+      await printList(clientOf(options, io), outputOf(io, json), json, {
+        isOne: isAuditEntry,
+        path: '/api/v1/audit',
+        query: { type, message_id: message, ...times },
+        limit: options.limit,
+        columns,
+        rowOf: ({ event }, nowMs) => rowOf(event as AuditEvent, nowMs),
+        none: 'There are none. Is the audit trail on (REDRIVE_AUDIT)?',
+        dataOf: ({ event }) => event,
+      });
       return exits.ok;
     },
   }),
@@ -97,11 +78,8 @@ export const commands: readonly Command[] = [
       },
       ...range,
       limit: {
-        kind: 'number',
-        value: 'n',
-        min: 1,
+        ...limit,
         max: 1_000_000,
-        whole: true,
         default: 100_000,
         summary: 'At most so many, of a server.',
       },

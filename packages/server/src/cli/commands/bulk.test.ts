@@ -114,7 +114,7 @@ describe('redrive bulk', () => {
     const { code, err } = await scene.redrive('bulk watch 99');
     expect(code).toBe(1);
     expect(err).not.toBe('');
-    expect((await scene.redrive('bulk list')).out).toBe('There was none.\n');
+    expect((await scene.redrive('bulk list')).out).toBe('There are none.\n');
   });
 
   it('is held, let go on and ended', async () => {

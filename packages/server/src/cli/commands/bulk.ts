@@ -1,10 +1,11 @@
 /** `redrive bulk`: many items of the inbox at once, as a job that the server carries out. */
-import { isJob, isPageOf, isPreview } from '../answers.ts';
+import { isJob, isPreview } from '../answers.ts';
 import { watchJob } from '../bulk-watch.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, type Command, exits } from '../command.ts';
 import { readId, usageError } from '../inputs.ts';
 import { jobLines } from '../job-lines.ts';
+import { limit, printList } from '../listing.ts';
 import { type Column, grid, outputOf, plural, relative } from '../output.ts';
 import { untilInterrupted } from '../progress.ts';
 import { shown } from '../safe-text.ts';
@@ -130,23 +131,17 @@ export const commands: readonly Command[] = [
     name: 'bulk list',
     summary: 'List bulk jobs, the newest first.',
     usage: 'bulk list',
-    options: connection,
+    options: { limit, ...connection },
     examples: ['redrive bulk list'],
     async run({ options, json }, io) {
-      const client = clientOf(options, io);
-      const output = outputOf(io, json);
-      const { items } = client.as(isPageOf(isJob), await client.get('/api/v1/review/bulk'));
-      for (const job of items) output.data(job);
-      const nowMs = client.nowMs();
-      output.say(
-        ...(items.length > 0
-          ? grid(
-              jobColumns,
-              items.map((job) => jobRow(job, nowMs)),
-              output,
-            )
-          : ['There was none.']),
-      );
+      await printList(clientOf(options, io), outputOf(io, json), json, {
+        isOne: isJob,
+        path: '/api/v1/review/bulk',
+        query: {},
+        limit: options.limit,
+        columns: jobColumns,
+        rowOf: jobRow,
+      });
       return exits.ok;
     },
   }),

@@ -2,7 +2,8 @@
 import { isTask } from '../answers.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, exits } from '../command.ts';
-import { absolute, type Column, grid, outputOf, relative } from '../output.ts';
+import { limit, printList } from '../listing.ts';
+import { absolute, type Column, outputOf, relative } from '../output.ts';
 import { shown } from '../safe-text.ts';
 import { destinationText, errorText, stateCell } from '../views.ts';
 import type { TaskView } from '../wire.ts';
@@ -37,15 +38,7 @@ export const commands = [
         summary: 'Only those of this lane: queue:orders, https://api.example.com.',
       },
       queue: { kind: 'text', value: 'name', summary: 'Only those for this queue.' },
-      limit: {
-        kind: 'number',
-        value: 'n',
-        min: 1,
-        max: 100_000,
-        whole: true,
-        default: 50,
-        summary: 'At most so many.',
-      },
+      limit,
       ...connection,
     },
     examples: [
@@ -54,31 +47,15 @@ export const commands = [
       'redrive list --status failed --json | jq .error # for programs: one object per line',
     ],
     async run({ options, json }, io) {
-      const { status, lane, queue, limit } = options;
-      const client = clientOf(options, io);
-      const output = outputOf(io, json);
-      const tasks: TaskView[] = [];
-      for await (const task of client.items(
-        isTask,
-        '/api/v1/retries',
-        { status, lane, queue },
-        limit,
-      )) {
-        if (json) output.data(task);
-        else tasks.push(task);
-      }
-      const nowMs = client.nowMs();
-      if (tasks.length === 0) output.say('There are none.');
-      else
-        output.say(
-          ...grid(
-            columns,
-            tasks.map((task) => rowOf(task, nowMs)),
-            output,
-          ),
-        );
-      if (tasks.length === limit)
-        output.say('', `These are the newest ${limit}; --limit shows more.`);
+      const { status, lane, queue } = options;
+      await printList(clientOf(options, io), outputOf(io, json), json, {
+        isOne: isTask,
+        path: '/api/v1/retries',
+        query: { status, lane, queue },
+        limit: options.limit,
+        columns,
+        rowOf,
+      });
       return exits.ok;
     },
   }),

@@ -1,9 +1,10 @@
 /** `redrive review`: what never worked, and what one does about it. */
-import { type Guard, isGroup, isItem, isItemDetail } from '../answers.ts';
-import { type Client, clientOf, connection, ProblemError, type Query } from '../client.ts';
+import { isGroup, isItem, isItemDetail } from '../answers.ts';
+import { type Client, clientOf, connection, ProblemError } from '../client.ts';
 import { command, type Command, exits, type Io } from '../command.ts';
 import { messageOf, readHeaders, readId, usageError } from '../inputs.ts';
-import { absolute, type Column, grid, type Output, outputOf, relative } from '../output.ts';
+import { limit, printList } from '../listing.ts';
+import { absolute, type Column, type Output, outputOf, relative } from '../output.ts';
 import { editItem } from '../review-edit.ts';
 import { itemLines } from '../review-item.ts';
 import { shown } from '../safe-text.ts';
@@ -52,16 +53,6 @@ const changes = {
   },
 } as const;
 
-const limit = {
-  kind: 'number',
-  value: 'n',
-  min: 1,
-  max: 100_000,
-  whole: true,
-  default: 50,
-  summary: 'At most so many.',
-} as const;
-
 export const commands: readonly Command[] = [
   command({
     name: 'review list',
@@ -86,30 +77,16 @@ export const commands: readonly Command[] = [
     async run({ options, json }, io) {
       const client = clientOf(options, io);
       const output = outputOf(io, json);
-      const query = { ...filterOf(options, client.nowMs()), state: options.state };
-      const items = await collect(
-        client,
-        isItem,
-        '/api/v1/review',
-        query,
-        options.limit,
-        output,
-        json,
-      );
-      const nowMs = client.nowMs();
-      if (items.length > 0) {
-        output.say(
-          ...grid(
-            itemColumns,
-            items.map((item) => itemRow(item, nowMs)),
-            output,
-          ),
-        );
-        output.say(
-          '',
-          `redrive review show ${items[0]!.id} tells more; redrive review groups sums up.`,
-        );
-      } else output.say('There are none.');
+      const [newest] = await printList(client, output, json, {
+        isOne: isItem,
+        path: '/api/v1/review',
+        query: { ...filterOf(options, client.nowMs()), state: options.state },
+        limit: options.limit,
+        columns: itemColumns,
+        rowOf: itemRow,
+      });
+      if (!newest) return exits.ok;
+      output.say('', `redrive review show ${newest.id} tells more; redrive review groups sums up.`);
       return exits.ok;
     },
   }),
@@ -128,21 +105,14 @@ export const commands: readonly Command[] = [
       'redrive bulk preview --group 3f2a9c1d7be04a55 # what a bulk job on one of them would take',
     ],
     async run({ options, json }, io) {
-      const client = clientOf(options, io);
-      const output = outputOf(io, json);
-      const query = { lane: options.lane, ...(options.all ? { all: true } : {}) };
-      const path = '/api/v1/review/groups';
-      const groups = await collect(client, isGroup, path, query, options.limit, output, json);
-      const nowMs = client.nowMs();
-      output.say(
-        ...(groups.length > 0
-          ? grid(
-              groupColumns,
-              groups.map((group) => groupRow(group, nowMs)),
-              output,
-            )
-          : ['There are none.']),
-      );
+      await printList(clientOf(options, io), outputOf(io, json), json, {
+        isOne: isGroup,
+        path: '/api/v1/review/groups',
+        query: { lane: options.lane, ...(options.all ? { all: true } : {}) },
+        limit: options.limit,
+        columns: groupColumns,
+        rowOf: groupRow,
+      });
       return exits.ok;
     },
   }),
@@ -288,23 +258,6 @@ async function each(
 }
 
 /** A list for a table; for programs each one as it comes. */
-async function collect<T>(
-  client: Client,
-  isOne: Guard<T>,
-  path: string,
-  query: Query,
-  most: number,
-  output: Output,
-  json: boolean,
-): Promise<T[]> {
-  const kept: T[] = [];
-  for await (const one of client.items(isOne, path, query, most)) {
-    if (json) output.data(one);
-    else kept.push(one);
-  }
-  return kept;
-}
-
 function itemRow(item: ItemView, nowMs: number) {
   return [
     String(item.id),

@@ -71,6 +71,11 @@ describe.each(['memory', 'sqlite'] as const)('bulk jobs, on %s', (store) => {
     });
     await made.post(url, { action: 'resolve', filter: { queue: 'even' } });
     await reached(made, 2, 'finished');
+    const newest = await made.get(`${url}?limit=1`);
+    expect(newest).toMatchObject({ body: { items: [{ id: 2 }] } });
+    const older = await made.get(`${url}?cursor=${textAt(newest.body, 'next_cursor')}`);
+    expect(older).toMatchObject({ body: { items: [{ id: 1 }], next_cursor: null } });
+    expect(await made.get(`${url}?cursor=7`)).toMatchObject({ body: { code: 'INVALID_CURSOR' } });
     expect(await made.get('/api/v1/review')).toMatchObject({ body: { items: [] } });
   });
 });

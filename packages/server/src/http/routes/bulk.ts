@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { cursorOf, placeOf } from '../cursor.ts';
 import { readDestination } from '../destination.ts';
 import type { WireFault } from '../faults.ts';
-import { BulkStart, JobPath, Member, MemberFilter } from '../schemas/bulk.ts';
+import { BulkStart, JobPage, JobPath, Member, MemberFilter } from '../schemas/bulk.ts';
 import { listOf, ref } from '../schemas/common.ts';
 import { Nothing, Preview, Selection } from '../schemas/review.ts';
 import { invalid } from '../validate.ts';
@@ -48,6 +48,7 @@ export const bulkRoutes: Routes = (app, { engine }) => {
           'EMPTY_FILTER',
           'INVALID_FILTER',
           'NOTHING_MATCHES',
+          'TOO_MANY_JOBS',
           'NO_DESTINATION',
           'INVALID_TASK',
         ),
@@ -66,10 +67,21 @@ export const bulkRoutes: Routes = (app, { engine }) => {
       ...forRole('reader'),
       schema: {
         ...about('bulk', 'List bulk jobs', 'The newest first.'),
-        ...answers({ 200: listOf(ref('Job'), 'Bulk jobs.') }),
+        querystring: JobPage,
+        ...answers({ 200: listOf(ref('Job'), 'Bulk jobs.') }, 'INVALID_CURSOR'),
       },
     },
-    async () => ({ items: (await inbox.jobs()).map(jobView), next_cursor: null }),
+    async ({ query }) => {
+      const { limit = 100 } = query;
+      const before = placeOf('jobs', query.cursor);
+      const jobs = await inbox.jobs({
+        ...(before === undefined ? {} : { before }),
+        limit: limit + 1,
+      });
+      const shown = jobs.slice(0, limit);
+      const last = jobs.length > limit ? shown.at(-1) : undefined;
+      return { items: shown.map(jobView), next_cursor: last ? cursorOf('jobs', last.id) : null };
+    },
   );
 
   app.get(

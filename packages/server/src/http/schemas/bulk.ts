@@ -80,6 +80,8 @@ export const Job = Type.Object(
   { $id: 'Job', description: 'A bulk job, and how far it is.', examples: [examples.job] },
 );
 
+export const JobPage = Type.Object(page(1000, 100), { additionalProperties: false });
+
 export const JobPath = Type.Object({
   id: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
 });
