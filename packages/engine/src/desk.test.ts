@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { MemoryAudit } from './adapters/memory/audit.ts';
 import { giveUp } from './outcomes.ts';
 import { createTestEngine } from './testing/test-engine.ts';
 
@@ -162,6 +163,28 @@ describe('a bulk replay', () => {
     const report = await engine.inbox.cancelJob(id);
     expect(report).toMatchObject({ state: 'cancelled', done: sent, left: 30 - sent });
     await expect(engine.inbox.resumeJob(id)).rejects.toMatchObject({ code: 'JOB_OVER' });
+  });
+
+  test('tells of what was done to it, and not of what changed nothing', async () => {
+    const trail = new MemoryAudit();
+    const engine = createTestEngine({ audit: trail }).handle('orders', () => giveUp('no'));
+    for (const n of [1, 2]) await engine.submit('orders', n);
+    await engine.drain();
+    const { id } = await engine.inbox.replayAll({ all: true }, { perSecond: 1 });
+    await engine.inbox.resumeJob(id);
+    await engine.inbox.pauseJob(id, { by: 'ann' });
+    await engine.inbox.pauseJob(id);
+    await engine.inbox.cancelJob(id);
+    await engine.drain();
+    const written = trail.events.flatMap(({ event_type: type, action, state, by }) =>
+      type === 'job_ended' ? [state] : type === 'operator_action' ? [[action, by]] : [],
+    );
+    expect(written).toEqual([
+      ['replayAll', null],
+      ['pauseJob', 'ann'],
+      ['cancelJob', null],
+      'cancelled',
+    ]);
   });
 
   test('is refused where too many are not over, and listed a page at a time', async () => {

@@ -60,6 +60,8 @@ interface DeskParts {
   sentTo: (lane: string) => void;
   /** For the audit trail. */
   acted: (action: string, facts: OperatorFacts) => void;
+  /** Told when somebody has cancelled a job. */
+  ended: (job: Job) => void;
 }
 
 const SAMPLE = 10;
@@ -150,21 +152,23 @@ export class Desk implements EngineInbox {
     const { by } = checkedBy(options);
     const { messageId, taskId } = await this.#known(id);
     const store = await this.#parts.store();
-    let result = await store.erase(messageId, by);
+    const result = await store.erase(messageId, by);
+    let isBusy = result === 'busy';
     if (taskId === undefined) {
       // What could not be read goes under a new id when it is replayed. From now on it cannot be any more.
       const { items } = await store.items({ messageId, limit: MAX_SAME });
       for (const item of items) {
-        if ((await store.erase(replayedId(item), by)) === 'busy') result = 'busy';
+        if ((await store.erase(replayedId(item), by)) === 'busy') isBusy = true;
       }
     }
-    if (result === 'busy') {
+    // Also where a replay of it is still on its way: something is gone already.
+    if (result !== 'busy') this.#parts.acted('erase', { item: id, messageId, ...byOf(by) });
+    if (isBusy) {
       throw new EngineError(
         'ITEM_BUSY',
         `The message of item ${id} is on its way again. Cancel it, or wait until it is settled; then erase it once more.`,
       );
     }
-    this.#parts.acted('erase', { item: id, messageId, ...byOf(by) });
   }
 
   async preview(selection: Selection): Promise<{ count: number; sample: InboxItem[] }> {
@@ -220,9 +224,7 @@ export class Desk implements EngineInbox {
   }
 
   pauseJob(id: number, options: By = {}): Promise<JobReport> {
-    return this.#changeJob(id, 'pause', options, (job) =>
-      job.state === 'running' ? pausedJob(job) : job,
-    );
+    return this.#changeJob(id, 'pause', options, pausedJob);
   }
 
   resumeJob(id: number, options: By = {}): Promise<JobReport> {
@@ -314,9 +316,11 @@ export class Desk implements EngineInbox {
         );
       }
       const after = change(job, await store.tally(id, MOST_COUNTED));
+      if (after === job) return this.#report(job);
       // Its runner writes often: whoever is faster, the other one looks again.
       if (!(await store.writeState(jobKey(id), after, version))) continue;
       this.#parts.acted(`${action}Job`, facts);
+      if (isOver(after)) this.#parts.ended(after);
       this.#parts.wakeRunner();
       return this.#report(after);
     }

@@ -105,7 +105,7 @@ export interface EngineSettings {
   pollMs: number;
   maxLostLeases: number;
   graceMs: number;
-  retention: { done: number; retried: number; cancelled: number; failed: number };
+  retention: { done: number; retried: number; cancelled: number };
   inbox: {
     retentionMs: number;
     maxItems: number;
@@ -174,7 +174,7 @@ export function engineSettings(options: EngineOptions): EngineSettings {
     maxLostLeases: given['maxLostLeases'] as number,
     graceMs: given['grace'] as number,
     onUnavailable: given['onUnavailable'] as 'fail' | 'wait',
-    retention: { done, retried, cancelled, failed: Infinity },
+    retention: { done, retried, cancelled },
     inbox: { retentionMs, maxItems, debounceMs, ...(onEntry ? { onEntry } : {}) },
     policy: options.policy ? durablePolicy(options.policy) : defaultPolicy,
   };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { MemoryAudit } from './adapters/memory/audit.ts';
 import type { InboxOptions } from './engine-options.ts';
 import type { EngineEvent } from './events.ts';
 import type { InboxEntry } from './entry-hook.ts';
@@ -8,9 +9,11 @@ import { createTestEngine } from './testing/test-engine.ts';
 function stage(inbox: InboxOptions = {}) {
   const events: EngineEvent[] = [];
   const entries: InboxEntry[] = [];
+  const trail = new MemoryAudit();
   const engine = createTestEngine({
     inbox: { ...inbox, onEntry: (entry) => void entries.push(entry) },
     on: (event) => void events.push(event),
+    audit: trail,
     log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
   }).handle('orders', () => giveUp('no'));
   const fail = async (count: number) => {
@@ -18,7 +21,7 @@ function stage(inbox: InboxOptions = {}) {
     await engine.drain();
   };
   const told = () => events.flatMap((event) => (event.type.startsWith('inbox') ? [event] : []));
-  return { engine, entries, fail, told };
+  return { engine, events, trail, entries, fail, told };
 }
 
 function nothing(): void {}
@@ -48,6 +51,23 @@ describe('the inbox', () => {
     await engine.advance('40m');
     expect((await engine.inbox.items({ limit: 9 })).items.map((item) => item.id)).toEqual([3]);
     await expect(engine.inbox.job(id)).rejects.toMatchObject({ code: 'JOB_UNKNOWN' });
+  });
+
+  test('cancels a job that was stopped so long ago, and tells', async () => {
+    const { engine, events, trail, fail } = stage({ retention: '1h' });
+    await fail(2);
+    const { id } = await engine.inbox.replayAll({ all: true }, { canary: [1] });
+    await engine.advance('1m');
+    expect(await engine.inbox.job(id)).toMatchObject({ state: 'stopped' });
+    await engine.advance('75m');
+    expect(await engine.inbox.job(id)).toMatchObject({ state: 'cancelled', done: 1, left: 1 });
+    const told = events.flatMap((event) => (event.type === 'jobEnded' ? [event.state] : []));
+    expect(told).toEqual(['stopped', 'cancelled']);
+    const written = trail.events.filter((event) => event.event_type === 'job_ended');
+    expect(written).toMatchObject([
+      { job: id, state: 'stopped', why: expect.stringContaining('came back'), total: 2, done: 1 },
+      { job: id, state: 'cancelled', total: 2, done: 1, skipped: 0, failed: 0 },
+    ]);
   });
 
   test('remembers only so many jobs that are over, the newest', async () => {

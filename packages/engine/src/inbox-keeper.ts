@@ -19,6 +19,8 @@ interface KeeperParts {
   nowMs: () => number;
   settings: { retentionMs: number; maxItems: number };
   tell: (event: EngineEvent) => void;
+  /** Told when a job is cancelled because nobody has let it go on. */
+  ended: (job: Job) => void;
 }
 
 /** Deletes what was closed long ago, and warns before the inbox is full. What is open is never deleted. */
@@ -45,7 +47,7 @@ export class InboxKeeper {
   }
 
   async #forgetJobs(until: AbortSignal): Promise<void> {
-    const { store, host, nowMs, settings } = this.#parts;
+    const { store, host, nowMs, settings, ended } = this.#parts;
     const { documents } = await store.readState('job:');
     const over = documents.map(({ value }) => value as Job).filter(isOver);
     const lowest = over.map(({ id }) => id).sort((a, b) => b - a)[MAX_JOBS - 1] ?? 0;
@@ -55,7 +57,8 @@ export class InboxKeeper {
       if (!isOld && !(isOver(job) && job.id < lowest)) continue;
       if (!isOver(job)) {
         // Nobody has let it go on. If somebody does at this moment, one of the two writes is too late.
-        await store.writeState(key, cancelledJob(job, nowMs()), version);
+        const after = cancelledJob(job, nowMs());
+        if (await store.writeState(key, after, version)) ended(after);
         continue;
       }
       while (!until.aborted && !(await store.forgetJob(job.id, STEP))) {

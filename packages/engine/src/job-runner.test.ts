@@ -123,6 +123,18 @@ describe('the runner of bulk jobs', () => {
     await one.stop();
   });
 
+  test('stops a job whose members are not there any more, and says so', async () => {
+    const { clock, store, runner, write, read, ended } = await stage(3);
+    await write();
+    const one = runner('one', altered(store, { members: () => Promise.resolve([]) }));
+    one.start();
+    await clock.advance(5000);
+    const stopped = { state: 'stopped', why: '3 of its members are not there any more.' };
+    expect(await read()).toMatchObject(stopped);
+    expect(ended).toEqual([expect.objectContaining(stopped)]);
+    await one.stop();
+  });
+
   test('passes over a member that cannot be written, and no other', async () => {
     const { clock, store, runner, write, read, logged } = await stage(40);
     const act = (...args: Parameters<MemoryStore['act']>) =>

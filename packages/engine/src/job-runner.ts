@@ -1,8 +1,14 @@
-import { EngineError, isStoreError } from './errors.ts';
+import { isStoreError } from './errors.ts';
 import type { Host } from './host.ts';
-import { afterAct, afterFreeze, type Job, left, nextMove, WINDOW } from './jobs.ts';
+import { afterAct, afterFreeze, brokenJob, type Job, left, nextMove, WINDOW } from './jobs.ts';
 import { pause } from './patience.ts';
-import { type ItemAction, jobKey, type JobTally } from './ports/inbox.ts';
+import {
+  type Frozen,
+  type ItemAction,
+  type JobHold,
+  jobKey,
+  type JobTally,
+} from './ports/inbox.ts';
 import type { Store } from './ports/store.ts';
 
 const PREFIX = 'job:';
@@ -130,42 +136,49 @@ export class JobRunner {
 
   /** What is held after it; undefined: the job is over, or another's. */
   async #step(held: Held): Promise<Held | undefined> {
-    const { store, nowMs, ended } = this.#parts;
     const { job, version } = held;
     const nudge = (this.#nudge ??= new AbortController()).signal;
     const tally = await this.#tally(held);
-    const move = nextMove(job, tally, nowMs());
+    const move = nextMove(job, tally, this.#parts.nowMs());
     switch (move.do) {
       case 'leave':
         return undefined;
-      case 'freeze': {
-        const { filter, before = 0 } = job;
-        let next = job;
-        const hold = {
-          job: job.id,
-          version,
-          next: (frozen: Parameters<typeof afterFreeze>[1]) =>
-            (next = this.#owned(afterFreeze(job, frozen))),
-        };
-        const frozen = await store.freeze(filter, { before, limit: FREEZE_AT_ONCE }, hold);
-        return frozen ? { job: next, version: version + 1 } : this.#reload(job.id);
-      }
+      case 'freeze':
+        return this.#freeze(held);
       case 'act':
         return this.#act({ ...held, tally }, move);
-      case 'wait': {
-        const looks = move.isLook && !nudge.aborted ? (held.looks ?? 0) : 0;
-        const ms = move.isLook ? Math.min(move.ms * 2 ** looks, LONGEST_LOOK_MS) : move.ms;
-        await pause(this.#parts.host, Math.min(ms, RENEW_MS), nudge);
-        const isLate = (job.owner?.untilMs ?? 0) - nowMs() < TURN_MS - RENEW_MS;
-        if (isLate) return this.#write(this.#owned(job), version);
-        return { job, version, looks: nudge.aborted ? 0 : Math.min(looks + 1, 10) };
-      }
-      case 'write': {
-        const after = await this.#write(this.#owned(move.job), version);
-        if (after && after.job.state !== 'running') ended(after.job);
-        return after;
-      }
+      case 'wait':
+        return this.#wait(held, move, nudge);
+      case 'write':
+        return this.#write(move.job, version);
     }
+  }
+
+  async #freeze({ job, version }: Held): Promise<Held | undefined> {
+    const { filter, before = 0 } = job;
+    let next = job;
+    const hold: JobHold<Frozen> = {
+      job: job.id,
+      version,
+      next: (frozen) => (next = this.#owned(afterFreeze(job, frozen))),
+    };
+    const page = { before, limit: FREEZE_AT_ONCE };
+    const frozen = await this.#parts.store.freeze(filter, page, hold);
+    return frozen ? { job: next, version: version + 1 } : this.#reload(job.id);
+  }
+
+  async #wait(
+    { job, version, looks: before = 0 }: Held,
+    { ms, isLook }: { ms: number; isLook?: true },
+    nudge: AbortSignal,
+  ): Promise<Held | undefined> {
+    const { host, nowMs } = this.#parts;
+    const looks = isLook && !nudge.aborted ? before : 0;
+    const longest = isLook ? Math.min(ms * 2 ** looks, LONGEST_LOOK_MS) : ms;
+    await pause(host, Math.min(longest, RENEW_MS), nudge);
+    const isLate = (job.owner?.untilMs ?? 0) - nowMs() < TURN_MS - RENEW_MS;
+    if (isLate) return this.#write(job, version);
+    return { job, version, looks: nudge.aborted ? 0 : Math.min(looks + 1, 10) };
   }
 
   /** Counted anew only when it matters: where failures stop the job, and where the window may be full. */
@@ -183,9 +196,7 @@ export class JobRunner {
     const { job, most = Infinity } = held;
     const ahead = await this.#ahead(held, Math.min(limit, most));
     const ids = ahead.slice(0, Math.min(limit, most));
-    if (ids.length === 0) {
-      throw new EngineError('JOB_UNKNOWN', `The members of job ${job.id} are not there any more.`);
-    }
+    if (ids.length === 0) return this.#write(brokenJob(job, this.#parts.nowMs()), held.version);
     held = { ...held, ahead };
     try {
       return await this.#actOn(held, ids, actionOf(job, isTrial));
@@ -251,9 +262,12 @@ export class JobRunner {
     };
   }
 
-  async #write(job: Job, version: number): Promise<Held | undefined> {
-    const isWritten = await this.#parts.store.writeState(jobKey(job.id), job, version);
-    return isWritten ? { job, version: version + 1 } : this.#reload(job.id);
+  async #write(after: Job, version: number): Promise<Held | undefined> {
+    const { store, ended } = this.#parts;
+    const job = this.#owned(after);
+    if (!(await store.writeState(jobKey(job.id), job, version))) return this.#reload(job.id);
+    if (job.state !== 'running') ended(job);
+    return { job, version: version + 1 };
   }
 
   /** As it is now, if it is still this instance's to carry out. */

@@ -4,7 +4,7 @@ import type { ActResult, Frozen, ItemFilter, JobTally } from './ports/inbox.ts';
 import type { Destination } from './task.ts';
 
 /**
- * `running`: an instance is at it. `stopped`: it ended itself, because too much came back. `cancelled`: by an operator.
+ * `running`: an instance is at it. `stopped`: it ended itself, and says why. `cancelled`: by an operator, or stopped for too long.
  * `finished`: all members are dealt with, and what was sent is no longer under way.
  */
 type JobState = 'running' | 'paused' | 'stopped' | 'cancelled' | 'finished';
@@ -229,12 +229,14 @@ export function afterAct(
   };
 }
 
+/** One that stopped by itself stays so: it says why. */
 export function pausedJob(job: Job): Job {
-  return { ...job, state: 'paused' };
+  return job.state === 'running' ? { ...job, state: 'paused' } : job;
 }
 
 /** Goes on. What has come back up to now is forgiven. */
 export function resumedJob(job: Job, tally: JobTally): Job {
+  if (job.state === 'running') return job;
   const { why: _, finishedAtMs: __, ...rest } = job;
   if (job.state !== 'stopped') return { ...rest, state: 'running' };
   const { back, underway: earlier } = tally;
@@ -253,6 +255,11 @@ export function isOver({ state }: Job): boolean {
 
 function finished(job: Job, nowMs: number): Job {
   return { ...job, state: 'finished', finishedAtMs: nowMs };
+}
+
+/** Members that it still had to deal with are not there. */
+export function brokenJob(job: Job, nowMs: number): Job {
+  return stopped(job, `${left(job)} of its members are not there any more.`, nowMs);
 }
 
 function stopped(job: Job, why: string, nowMs: number): Job {

@@ -134,7 +134,7 @@ class World {
         return;
       }
       case 'prune': {
-        const olderThanMs = { done: 0, retried: 0, cancelled: 0, failed: 0 };
+        const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
         await store.prune({ olderThanMs, limit: 3 });
         return;
       }

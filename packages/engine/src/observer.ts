@@ -9,6 +9,7 @@ import {
 import { aboutTask, type OperatorFacts, operatorEntry, subjectOf } from './audit-facts.ts';
 import type { EngineEvent } from './events.ts';
 import { guard, type Log } from './host.ts';
+import type { Job } from './jobs.ts';
 import type { Judgement } from './judge.ts';
 import type { Accepted, Change } from './moves.ts';
 import { durablePolicy } from './policies.ts';
@@ -55,8 +56,8 @@ export class Observer {
     if (this.#listener) {
       if (item) {
         const attempt = task?.attempt ?? arrived.attempt;
-        this.#emit({ type: 'failed', id, lane, attempt, reason: item.reason });
-      } else this.#emit({ type: result === 'duplicate' ? result : 'accepted', id, lane });
+        this.emit({ type: 'failed', id, lane, attempt, reason: item.reason });
+      } else this.emit({ type: result === 'duplicate' ? result : 'accepted', id, lane });
     }
     if (!this.#trail.isOn || !task) return;
     const reason = item?.reason ?? (result === 'accepted' ? task.verdict : undefined);
@@ -69,34 +70,34 @@ export class Observer {
     const { messageId: id, lane, claims, dueAtMs, lease = 0 } = task;
     const lateMs = Math.max(0, Math.round(nowMs - dueAtMs));
     const attempt = task.attempt + 1;
-    this.#emit({ type: 'started', id, lane, attempt, lateMs, again: claims > 1, lease });
+    this.emit({ type: 'started', id, lane, attempt, lateMs, again: claims > 1, lease });
   }
 
   settled(task: Task, judgement: Judgement, result: Exclude<Settled, 'busy'>): void {
     const { messageId: id, lane } = task;
     const attempt = task.attempt + 1;
-    if (result === 'lost') return this.#emit({ type: 'leaseLost', id, lane, attempt });
+    if (result === 'lost') return this.emit({ type: 'leaseLost', id, lane, attempt });
     // Its own outcome was not written, so nothing was decided.
-    if (result === 'cancelled') return this.#emit({ type: 'cancelled', id, lane });
+    if (result === 'cancelled') return this.emit({ type: 'cancelled', id, lane });
     if (this.#trail.isOn) this.#audit(task, judgement, result);
     const { settlement, decided } = judgement;
     if (result === 'settled' && settlement.to === 'failed') {
       this.#entered?.(settlement.item, { lane, id });
     }
-    if (result === 'rearmed') return this.#emit({ type: 'rearmed', id, lane, attempt });
+    if (result === 'rearmed') return this.emit({ type: 'rearmed', id, lane, attempt });
     switch (settlement.to) {
       case 'done':
-        return this.#emit({ type: 'done', id, lane, attempt });
+        return this.emit({ type: 'done', id, lane, attempt });
       case 'retried':
-        return this.#emit({ type: 'taken', id, lane, attempt });
+        return this.emit({ type: 'taken', id, lane, attempt });
       case 'cancelled':
-        return this.#emit({ type: 'cancelled', id, lane });
+        return this.emit({ type: 'cancelled', id, lane });
       case 'failed':
-        return this.#emit({ type: 'failed', id, lane, attempt, reason: settlement.item.reason });
+        return this.emit({ type: 'failed', id, lane, attempt, reason: settlement.item.reason });
       case 'pending': {
         const { delayMs } = settlement;
         const decision = decided ? { decision: decided.decision } : {};
-        return this.#emit({ type: 'retry', id, lane, attempt, delayMs, ...decision });
+        return this.emit({ type: 'retry', id, lane, attempt, delayMs, ...decision });
       }
     }
   }
@@ -104,12 +105,12 @@ export class Observer {
   refused(task: Task, reason: Reason | 'CANCELLED', by: Settlement): void {
     const { messageId: id, lane, attempt } = task;
     if (by.to === 'failed') this.#entered?.(by.item, { lane, id });
-    if (reason === 'CANCELLED') return this.#emit({ type: 'cancelled', id, lane });
+    if (reason === 'CANCELLED') return this.emit({ type: 'cancelled', id, lane });
     // What was decided when it arrived was written then.
     if (this.#trail.isOn && task.verdict !== reason) {
       this.#ended(task, reason, attempt, task.failure);
     }
-    this.#emit({ type: 'failed', id, lane, attempt, reason });
+    this.emit({ type: 'failed', id, lane, attempt, reason });
   }
 
   /** What came in could not be read, and is in the inbox as it came. */
@@ -138,18 +139,26 @@ export class Observer {
     if (this.#trail.isOn) this.#trail.write(operatorEntry(action, facts));
   }
 
+  /** A bulk job is over, or stopped by itself; whoever had a hand in it has said so before. */
+  jobEnded({ id: job, state, why, total, done, skipped, failed }: Job): void {
+    const counts = { total, done, skipped, failed };
+    const entry = { event_type: 'job_ended', job, state, why: why ?? null, ...counts };
+    if (this.#trail.isOn) this.#trail.write(entry);
+    this.emit({ type: 'jobEnded', job, state, ...(why === undefined ? {} : { why }) });
+  }
+
   #audit(task: Task, { settlement, decided }: Judgement, result: 'settled' | 'rearmed'): void {
     const attempt = task.attempt + 1;
     const { maxAttempts } = task;
     if (result === 'rearmed') {
-      return this.#tell(task, { type: 'retry_rearmed', attempt, maxAttempts });
+      return this.#record(task, { type: 'retry_rearmed', attempt, maxAttempts });
     }
     if (decided) return this.#decided(task, decided);
     switch (settlement.to) {
       case 'done':
       case 'retried':
         if (!this.#trail.hasSuccesses) return undefined;
-        return this.#tell(task, { type: 'retry_succeeded', attempt, maxAttempts });
+        return this.#record(task, { type: 'retry_succeeded', attempt, maxAttempts });
       case 'cancelled':
         return undefined;
       case 'failed':
@@ -158,7 +167,13 @@ export class Observer {
         // An attempt is gone, and its handler chose the delay; or none: snoozed, refused, a probe of a lane that is down.
         const type = settlement.attempt > task.attempt ? 'retry_attempt' : 'retry_postponed';
         const { delayMs, record } = settlement;
-        return this.#tell(task, { type, attempt, maxAttempts, delayMs, failure: record?.failure });
+        return this.#record(task, {
+          type,
+          attempt,
+          maxAttempts,
+          delayMs,
+          failure: record?.failure,
+        });
       }
     }
   }
@@ -172,7 +187,7 @@ export class Observer {
   /** It goes to the inbox, and no policy was asked. */
   #ended(task: Task | NewTask, reason: Reason, attempt: number, failure?: Failure): void {
     const { maxAttempts } = task;
-    this.#tell(
+    this.#record(
       task,
       reason === 'EXHAUSTED'
         ? { type: 'retry_exhausted', attempt, failure }
@@ -180,7 +195,7 @@ export class Observer {
     );
   }
 
-  #tell(task: Task | NewTask, happening: Happening): void {
+  #record(task: Task | NewTask, happening: Happening): void {
     const subject = subjectOf(task, this.#category(task));
     this.#trail.write(auditEntry(subject, happening, aboutTask(task)));
   }
@@ -189,12 +204,8 @@ export class Observer {
     return (policy === undefined ? undefined : this.#names.get(policy)) ?? CATEGORY;
   }
 
-  /** Something that concerns no task. */
-  tell(event: EngineEvent): void {
-    this.#emit(event);
-  }
-
-  #emit(event: EngineEvent): void {
+  /** To the listener alone. */
+  emit(event: EngineEvent): void {
     try {
       guard(this.#listener?.(event));
     } catch (error) {

@@ -116,7 +116,7 @@ export type NewTask = Omit<
 /** A delay counts from the store's clock; a time that has passed means now. */
 export type Due = { inMs: number } | { atMs: number };
 
-/** One execution that failed, kept for good with the task. */
+/** One execution that failed, kept as long as the task. */
 export interface AttemptRecord {
   /** 1-based number of the execution. */
   attempt: number;

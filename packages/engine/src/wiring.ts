@@ -118,10 +118,7 @@ export function wire(
     checkAddress: (...about) => submitter.checkAddress(...about),
     ...(review ? { review } : {}),
   });
-  const ended = ({ id: job, state, why }: Job) => {
-    observer.acted(`job ${state}`, { job, details: { why } });
-    observer.tell({ type: 'jobEnded', job, state, ...(why === undefined ? {} : { why }) });
-  };
+  const ended = (job: Job) => observer.jobEnded(job);
   const runner = new JobRunner({ store, host, instance, nowMs, pollMs, ended });
   const desk = new Desk({
     store: opened,
@@ -134,10 +131,11 @@ export function wire(
       host.log.warn({ lane }, 'redirected to where nobody delivers in this process: is it a slip?');
     },
     acted: (action, facts) => observer.acted(action, facts),
+    ended,
   });
   const pruneAudit = (limit: number) => trail.prune(limit);
-  const tell = (event: EngineEvent) => observer.tell(event);
-  const keeper = new InboxKeeper({ store, host, nowMs, settings: settings.inbox, tell });
+  const tell = (event: EngineEvent) => observer.emit(event);
+  const keeper = new InboxKeeper({ store, host, nowMs, settings: settings.inbox, tell, ended });
   const keepInbox = (signal: AbortSignal) => keeper.round(signal);
   const pruning = { retention, leaseMs, everyMs: pollMs, pruneAudit, keepInbox };
   const pruner = new Pruner(store, host, lanes, courier, pruning);

@@ -178,7 +178,7 @@ export interface StateDocument {
 
 export interface PruneRequest {
   /** Finished tasks older than this, by status. */
-  olderThanMs: { done: number; retried: number; cancelled: number; failed: number };
+  olderThanMs: { done: number; retried: number; cancelled: number };
   limit: number;
 }
 

@@ -275,7 +275,7 @@ async function pruned(store: Store, pass: Stage['pass']) {
   const found = await dead(store, inLane('a', { payload: bytes('kept'), context, generation: 2 }));
   await actOne(store, found.item, { type: 'resolve' });
   await pass(5);
-  const olderThanMs = { done: 0, retried: 0, cancelled: 0, failed: 0 };
+  const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
   equal(await store.prune({ olderThanMs, limit: 10 }), 1);
   return found;
 }

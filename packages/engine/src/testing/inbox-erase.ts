@@ -255,7 +255,7 @@ export const pruneItemsCases: StoreCases = {
     const closed = await itemBy(store, before.id);
     const attempts = await store.attempts(task.id);
     await pass(5);
-    const olderThanMs = { done: 0, retried: 0, cancelled: 0, failed: 0 };
+    const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
     equal(await store.prune({ olderThanMs, limit: 10 }), 1);
     equal(await store.get({ id: task.id }), undefined);
     const after = await itemBy(store, before.id);
@@ -275,7 +275,7 @@ export const pruneItemsCases: StoreCases = {
     await actOne(store, before, { type: 'replay', edit: { payload: bytes('new') } });
     await store.settle((await claimDue(store, 'a')).tasks.map(settlements.done));
     await pass(5);
-    const olderThanMs = { done: 0, retried: 0, cancelled: 0, failed: 0 };
+    const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
     await store.prune({ olderThanMs, limit: 10 });
     const { payload, context } = await itemBy(store, before.id);
     deepEqual([Uint8Array.from(payload), context], [bytes('old'), undefined]);

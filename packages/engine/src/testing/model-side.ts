@@ -88,7 +88,7 @@ export class Side {
         return store.abandon(this.#leases[operation.ago]?.lease ?? 1);
       case 'prune': {
         const ageMs = operation.age * HOUR_MS;
-        const olderThanMs = { done: ageMs, retried: ageMs, cancelled: ageMs, failed: ageMs };
+        const olderThanMs = { done: ageMs, retried: ageMs, cancelled: ageMs };
         return store.prune({ olderThanMs, limit: ALL });
       }
       case 'state': {

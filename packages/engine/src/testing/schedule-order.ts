@@ -289,7 +289,7 @@ export const orderCases: StoreCases = needing('ordering', {
     const rows = await fill(store, 2);
     await store.settle((await claimDue(store, 'a')).tasks.map(settlements.done));
     await pass(5);
-    const olderThanMs = { done: 0, retried: 0, cancelled: 0, failed: 0 };
+    const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
     equal(await store.prune({ olderThanMs, limit: 10 }), 1);
     const third = await put(store, inLine('k'));
     deepEqual(await deliverAll(store), [rows[1]!.id, third.id]);

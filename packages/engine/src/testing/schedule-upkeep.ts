@@ -224,7 +224,7 @@ export const outboxCases: StoreCases = {
   },
 };
 
-const now = { done: 0, retried: 0, cancelled: 0, failed: 0 };
+const now = { done: 0, retried: 0, cancelled: 0 };
 
 /** An hour, but for those that are named. */
 function older(olderThanMs: Partial<PruneRequest['olderThanMs']>): PruneRequest {

@@ -205,13 +205,13 @@ describePostgres(({ freshDatabase }) => {
     expect(await store.list({ status: 'pending', limit: 100 })).toEqual([]);
   });
 
-  test('says of one that it cannot write, and spoils no other', async () => {
+  test('fails with what the server says of one that it cannot write, and does nothing', async () => {
     const [store] = stores;
     const [bad, good] = (await failed(2)) as [number, number];
     const destination = { kind: 'queue', address: 'a \0 queue' };
     expect(await store.act([bad], { type: 'edit', edit: { destination } })).toEqual(['done']);
-    expect(await store.act([bad, good], { type: 'replay' })).toEqual(['fault', 'done']);
-    expect((await store.item(bad))?.state).toBe('open');
+    await expect(store.act([good, bad], { type: 'replay' })).rejects.toThrow('byte sequence');
+    for (const id of [bad, good]) expect((await store.item(id))?.state).toBe('open');
   });
 
   test('opens one of two unreadable messages that are the same', async () => {

@@ -9,7 +9,7 @@ import { boundedMs } from './bounds.ts';
 import { updateTasks } from './change.ts';
 import { type Database, Restart, type Session } from './database.ts';
 import { holdJob, writeJob } from './documents.ts';
-import { isDataFault, isUniqueFault } from './faults.ts';
+import { isUniqueFault } from './faults.ts';
 import type { Inserter } from './insert.ts';
 import { changeColumns, destinationIn, itemOf, selectItems } from './item-rows.ts';
 import { markMembers } from './jobs.ts';
@@ -157,10 +157,10 @@ export class Actor {
       await session.query('RELEASE SAVEPOINT one');
       return result;
     } catch (error) {
-      if (!isDataFault(error)) throw error;
-      await session.query('ROLLBACK TO SAVEPOINT one; RELEASE SAVEPOINT one');
+      if (!isUniqueFault(error)) throw error;
       // Somebody has just opened another one of this message.
-      return isUniqueFault(error) ? 'gone' : 'fault';
+      await session.query('ROLLBACK TO SAVEPOINT one; RELEASE SAVEPOINT one');
+      return 'gone';
     }
   }
 

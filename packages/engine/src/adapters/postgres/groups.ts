@@ -12,7 +12,7 @@ import { msOf, timeAt } from './times.ts';
 const FOLD_AT_ONCE = 1000;
 /** More than anybody leaves lying, and a bound. */
 const MAX_FOLDS = 1000;
-/** Who looks does not wait for a whole outage to be counted, some 20 ms at most: the rest is housekeeping's, a few seconds later. */
+/** Who looks does not wait for a whole outage to be counted, some 20 ms at most: the rest is housekeeping's, at the next poll. */
 const FOLDS_OF_READER = 1;
 const SWEEP = 1000;
 

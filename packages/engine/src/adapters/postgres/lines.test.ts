@@ -8,7 +8,7 @@ import type { Task } from '../../task.ts';
 import { arrivalOf, claimDue, inLine, put, row, settlements } from '../../testing/fixtures.ts';
 import { postgres } from './index.ts';
 
-const NEVER = { done: 1e12, retried: 1e12, cancelled: 1e12, failed: 1e12 };
+const NEVER = { done: 1e12, retried: 1e12, cancelled: 1e12 };
 
 describePostgres(({ freshDatabase }) => {
   let database: Database;

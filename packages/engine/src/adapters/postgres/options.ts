@@ -6,7 +6,7 @@ import { MAX_NAME_BYTES } from './names.ts';
 export interface PostgresOptions {
   /** Where the database is: `postgres://user:password@host/database`. This, or `pool`. */
   url?: string;
-  /** A `pg.Pool` of your own, which stays yours to end. Listening and migrating each keep one of its connections. */
+  /** A `pg.Pool` of your own, which stays yours to end. Listening keeps one of its connections, migrating two. */
   pool?: PostgresPool;
   /** Leads straight to the server where `url` leads to a pooler: for notifications and migrations. */
   listenUrl?: string;

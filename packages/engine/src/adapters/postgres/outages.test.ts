@@ -247,7 +247,7 @@ describePostgres(({ freshDatabase }) => {
     const later = { ...settlements.pending(task), delayMs: Infinity } as Settlement;
     expect(await store.settle([later])).toEqual(['settled']);
     expect(await store.list({ limit: Infinity })).toHaveLength(2);
-    const never = { done: Infinity, retried: Infinity, cancelled: Infinity, failed: Infinity };
+    const never = { done: Infinity, retried: Infinity, cancelled: Infinity };
     expect(await store.prune({ olderThanMs: never, limit: Infinity })).toBe(0);
   });
 

@@ -213,7 +213,7 @@ function play(seed: number) {
         ]);
       }
       default: {
-        const olderThanMs = { done: 500, retried: 900, cancelled: 900, failed: 0 };
+        const olderThanMs = { done: 500, retried: 900, cancelled: 900 };
         return chance(0.5)
           ? (store) => store.prune({ olderThanMs, limit: 1000 })
           : (store) => store.pruneItems({ closedForMs: 3000, limit: 1000 });

@@ -12,7 +12,7 @@ import { newTask } from '../../testing/fixtures.ts';
 import { sqlite } from './index.ts';
 
 const lane = 'queue:orders';
-const olderThanMs = { done: 0, retried: 0, cancelled: 0, failed: 0 };
+const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
 
 let folder: string;
 let file: string;

@@ -204,7 +204,7 @@ test('the inbox of version 2 stays as it was, and its groups go on counting', as
   expect(await open()).toEqual([1]);
   expect(await opened.act([3], { type: 'restore' })).toEqual(['done']);
   expect(await open()).toEqual([1, 1]);
-  const olderThanMs = { done: 0, retried: 0, cancelled: 0, failed: 0 };
+  const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
   // The done one, and the one that was discarded: those that failed stay.
   expect(await opened.prune({ olderThanMs, limit: 9 })).toBe(2);
   expect(await opened.pruneItems({ closedForMs: 0, limit: 9 })).toBe(2);

@@ -136,7 +136,7 @@ test('looking for work where nothing is due takes no lock', async () => {
   expect(await store.claim({ from: lost, lease: 2, leaseMs, maxBytes: 1 })).toMatchObject({
     nextInMs: [undefined],
   });
-  const olderThanMs = { done: 0, retried: 0, cancelled: 0, failed: 0 };
+  const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
   expect(await store.prune({ olderThanMs, limit: 10 })).toBe(0);
   expect(await store.takeOutbox(10, leaseMs)).toEqual([]);
   other.close();
@@ -346,7 +346,7 @@ test('pruning takes what is over and old enough, with its attempts, up to its li
   await store.settle(tasks.slice(2).map(({ id }) => ({ id, lease: 1, to: 'done' })));
   await claim(1, 2);
   await store.settle([{ id: 2, lease: 2, to: 'retried' }]);
-  const olderThanMs = { done: 1000, retried: 2000, cancelled: 0, failed: 0 };
+  const olderThanMs = { done: 1000, retried: 2000, cancelled: 0 };
   await clock.advance(999);
   expect(await store.prune({ olderThanMs, limit: 1000 })).toBe(0);
   await clock.advance(1);
@@ -363,7 +363,7 @@ test('an id is not given again, also after the newest task is gone', async () =>
   await store.insert([newTask()]);
   await claim(1, 1);
   await store.settle([{ id: 1, lease: 1, to: 'done' }]);
-  await store.prune({ olderThanMs: { done: 0, retried: 0, cancelled: 0, failed: 0 }, limit: 1 });
+  await store.prune({ olderThanMs: { done: 0, retried: 0, cancelled: 0 }, limit: 1 });
   expect(await store.insert([newTask()])).toEqual([2]);
 });
 

@@ -31,14 +31,14 @@ export const mutants: readonly Mutant[] = [
     from: 'if (arrivals.length > 0) results = await this.#store(messages',
     to: `await this.#consumer?.ack(messages);
       if (arrivals.length > 0) results = await this.#store(messages`,
-    seed: 8,
+    seed: 6,
   },
   {
     name: 'ignore an arrival in delivery',
     file: 'moves.ts',
     from: 'if (task.lease !== undefined) return arriveInDelivery(arrival, task, nowMs, seed);',
     to: "if (task.lease !== undefined) return { result: 'duplicate' };",
-    seed: 7,
+    seed: 9,
   },
   {
     name: 'count only at settle',
@@ -59,7 +59,7 @@ export const mutants: readonly Mutant[] = [
     file: 'moves.ts',
     from: "if (task.dueAtMs > nowMs) return 'NOT_DUE';",
     to: '',
-    seed: 61,
+    seed: 43,
   },
   {
     name: 'never give up on lost workers',
@@ -101,14 +101,14 @@ export const mutants: readonly Mutant[] = [
     file: 'jobs.ts',
     from: 'size === undefined ? CHUNK : size - job.stepSent',
     to: 'CHUNK',
-    seed: 6,
+    seed: 20,
   },
   {
     name: 'a step passes while it is under way',
     file: 'jobs.ts',
     from: "if (tally.underway > 0) return { do: 'wait', ms: LOOK_MS, isLook: true };",
     to: '',
-    seed: 20,
+    seed: 16,
   },
   {
     name: 'send before the members are fixed',
@@ -122,7 +122,7 @@ export const mutants: readonly Mutant[] = [
     file: 'adapters/memory/actions.ts',
     from: 'if (under && !documents.has(jobKey(under.job), under.version)) return undefined;',
     to: '',
-    seed: 111,
+    seed: 151,
   },
   {
     name: 'slots of a rate that somebody else has',
@@ -130,6 +130,6 @@ export const mutants: readonly Mutant[] = [
     from: 'if (await this.#schedule.writeState(this.#key, state, this.#version)) {',
     to: `await this.#schedule.writeState(this.#key, state, this.#version);
       if (slots.length > 0) {`,
-    seed: 64,
+    seed: 51,
   },
 ];

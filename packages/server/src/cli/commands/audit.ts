@@ -137,7 +137,8 @@ function whatOf(event: AuditEvent): string {
   const message = event['exception_message'] ?? event['final_exception_message'];
   return [
     event['action'],
-    event['reason'],
+    event['state'],
+    event['reason'] ?? event['why'],
     typeof delay === 'number' ? `again in ${delay} s` : undefined,
     type,
     message,
