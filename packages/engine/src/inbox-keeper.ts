@@ -1,5 +1,6 @@
 import type { EngineEvent } from './events.ts';
 import type { Host } from './host.ts';
+import { JobBook } from './job-book.ts';
 import { cancelledJob, isOver, type Job, MAX_JOBS } from './jobs.ts';
 import { pause } from './patience.ts';
 import type { Store } from './ports/store.ts';
@@ -48,17 +49,17 @@ export class InboxKeeper {
 
   async #forgetJobs(until: AbortSignal): Promise<void> {
     const { store, host, nowMs, settings, ended } = this.#parts;
-    const { documents } = await store.readState('job:');
-    const over = documents.map(({ value }) => value as Job).filter(isOver);
-    const lowest = over.map(({ id }) => id).sort((a, b) => b - a)[MAX_JOBS - 1] ?? 0;
-    for (const { key, value, version } of documents) {
-      const job = value as Job;
+    const book = new JobBook(store);
+    const { jobs } = await book.all();
+    const over = jobs.filter(({ job }) => isOver(job)).map(({ job }) => job.id);
+    const lowest = over.sort((a, b) => b - a)[MAX_JOBS - 1] ?? 0;
+    for (const { job, version } of jobs) {
       const isOld = (job.finishedAtMs ?? Infinity) < nowMs() - settings.retentionMs;
       if (!isOld && !(isOver(job) && job.id < lowest)) continue;
       if (!isOver(job)) {
         // Nobody has let it go on. If somebody does at this moment, one of the two writes is too late.
         const after = cancelledJob(job, nowMs());
-        if (await store.writeState(key, after, version)) ended(after);
+        if (await book.write(after, version)) ended(after);
         continue;
       }
       while (!until.aborted && !(await store.forgetJob(job.id, STEP))) {

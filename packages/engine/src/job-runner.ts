@@ -1,17 +1,11 @@
 import { isStoreError } from './errors.ts';
 import type { Host } from './host.ts';
+import { JobBook, type WrittenJob } from './job-book.ts';
 import { afterAct, afterFreeze, brokenJob, type Job, left, nextMove, WINDOW } from './jobs.ts';
 import { pause } from './patience.ts';
-import {
-  type Frozen,
-  type ItemAction,
-  type JobHold,
-  jobKey,
-  type JobTally,
-} from './ports/inbox.ts';
+import type { Frozen, ItemAction, JobHold, JobTally } from './ports/inbox.ts';
 import type { Store } from './ports/store.ts';
 
-const PREFIX = 'job:';
 /** How long an instance may be silent about a job before another one takes it over, and how often it speaks. */
 const TURN_MS = 30_000;
 const RENEW_MS = 10_000;
@@ -44,6 +38,7 @@ interface RunnerParts {
  */
 export class JobRunner {
   readonly #parts: RunnerParts;
+  readonly #book: JobBook;
   readonly #ending = new AbortController();
   readonly #running = new Map<number, Promise<void>>();
   /** Ends the wait of a job early: something was settled. Absent: nobody looks at it. */
@@ -55,6 +50,7 @@ export class JobRunner {
 
   constructor(parts: RunnerParts) {
     this.#parts = parts;
+    this.#book = new JobBook(parts.store);
   }
 
   start(): void {
@@ -101,15 +97,14 @@ export class JobRunner {
   }
 
   async #takeJobs(): Promise<void> {
-    const { store, instance } = this.#parts;
-    const { nowMs, documents } = await store.readState(PREFIX);
-    for (const { value, version } of documents) {
-      const job = value as Job;
+    const { instance } = this.#parts;
+    const { nowMs, jobs } = await this.#book.all();
+    for (const { job, version } of jobs) {
       const isFree = !job.owner || job.owner.by === instance || job.owner.untilMs <= nowMs;
       if (job.state !== 'running' || !isFree || this.#running.has(job.id)) continue;
       if (this.#running.size >= MAX_AT_ONCE || this.#ending.signal.aborted) return;
       const mine = this.#owned(job);
-      if (!(await store.writeState(jobKey(job.id), mine, version))) continue;
+      if (!(await this.#book.write(mine, version))) continue;
       const work = this.#carryOut(mine, version + 1).finally(() => {
         this.#running.delete(job.id);
         // There is room for another one.
@@ -263,23 +258,20 @@ export class JobRunner {
   }
 
   async #write(after: Job, version: number): Promise<Held | undefined> {
-    const { store, ended } = this.#parts;
     const job = this.#owned(after);
-    if (!(await store.writeState(jobKey(job.id), job, version))) return this.#reload(job.id);
-    if (job.state !== 'running') ended(job);
+    if (!(await this.#book.write(job, version))) return this.#reload(job.id);
+    if (job.state !== 'running') this.#parts.ended(job);
     return { job, version: version + 1 };
   }
 
   /** As it is now, if it is still this instance's to carry out. */
   async #reload(id: number): Promise<Held | undefined> {
-    const { store, instance, host } = this.#parts;
+    const { instance, host } = this.#parts;
     while (!this.#ending.signal.aborted) {
       try {
-        const { documents } = await store.readState(jobKey(id));
-        const found = documents.find(({ key }) => key === jobKey(id));
-        const job = found?.value as Job | undefined;
-        if (!found || job?.owner?.by !== instance || job.state !== 'running') return undefined;
-        return { job, version: found.version };
+        const found = await this.#book.find(id);
+        const isMine = found?.job.owner?.by === instance && found.job.state === 'running';
+        return isMine ? found : undefined;
       } catch (error) {
         host.log.warn({ err: error, job: id }, 'a bulk job could not be read, trying again');
         await pause(host, REST_MS, this.#ending.signal);
@@ -292,7 +284,7 @@ export class JobRunner {
   async #release({ job, version }: Held): Promise<void> {
     const { owner: _, ...rest } = job;
     try {
-      await this.#parts.store.writeState(jobKey(job.id), rest, version);
+      await this.#book.write(rest, version);
     } catch (error) {
       this.#parts.host.log.warn({ err: error, job: job.id }, 'a bulk job is handed over late');
     }
@@ -304,9 +296,7 @@ export class JobRunner {
   }
 }
 
-interface Held {
-  job: Job;
-  version: number;
+interface Held extends WrittenJob {
   /** Not more at once: something among the next ones cannot be written. */
   most?: number;
   /** The items of the next members, from the cursor on. */

@@ -236,4 +236,4 @@ export interface JobTally {
 }
 
 /** Where the document of a job is kept. */
-export const jobKey = (job: number): string => `job:${job}`;
+export const jobKey = (job: number | ''): string => `job:${job}`;
