@@ -18,8 +18,8 @@ export interface Change<T> {
   task?: Task | NewTask;
   /** A new open item for this task. */
   item?: NewItem;
-  /** One more occurrence of the open item, with what is new of it. */
-  occurrence?: { taskId: number; failure: Failure };
+  /** One more occurrence of the open item of this task. Its failure stays the one that its group is of. */
+  occurrence?: { taskId: number };
   outbox?: NewOutboxMessage;
   /** An execution of the task that is written; a new task carries its own. */
   record?: AttemptRecord;
@@ -85,8 +85,10 @@ export function accept(
     case 'retried':
     case 'done':
       return rearm(arrival, task, nowMs, seed, 0);
-    case 'failed':
-      return { result: 'duplicate', occurrence: { taskId: task.id, failure } };
+    case 'failed': {
+      const record = { attempt: arrival.task.attempt, failure, durationMs: 0 };
+      return { result: 'duplicate', task, occurrence: { taskId: task.id }, record };
+    }
     case 'cancelled': {
       const item = itemOf('CAME_BACK', failure, task.lane);
       return fail(arrival, carriedOn(arrival, task, nowMs), item, nowMs);

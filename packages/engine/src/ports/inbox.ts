@@ -166,6 +166,9 @@ export interface GroupQuery {
   limit: number;
 }
 
+/** So many executions of a task are shown at most, the oldest. */
+export const MAX_ATTEMPTS = 10_000;
+
 /** What is done to items, as data. */
 export type ItemAction =
   | { type: 'replay'; by?: string; job?: number; trial?: true; edit?: Edit }

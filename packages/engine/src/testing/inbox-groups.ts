@@ -95,11 +95,11 @@ export const groupsCases: StoreCases = {
     for (const { firstSeenMs, lastSeenMs } of groups) ok(lastSeenMs > firstSeenMs);
   },
 
-  'keeps an item in its group, whatever the failure of an occurrence says': async ({ store }) => {
+  'keeps an item and its failure in its group, whatever an occurrence says': async ({ store }) => {
     const { task, item } = await dead(store);
     await comeBack(store, task);
     const after = await store.item(item.id);
-    deepEqual([after?.failure, after?.fingerprint], [unreachable, item.fingerprint]);
+    deepEqual([after?.failure, after?.fingerprint], [broken, item.fingerprint]);
     const [group] = await store.groups({ limit: 10 });
     deepEqual([group?.failure, group?.fingerprint], [broken, item.fingerprint]);
   },

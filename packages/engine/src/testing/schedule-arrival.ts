@@ -235,13 +235,19 @@ export const arrivalCases: StoreCases = {
     const task = await putClaimed(store);
     await store.settle([settlements.failed(task)]);
     const before = await row(store, task.id);
-    equal(await arrive(store, arrivalOf(task)), 'duplicate');
+    const [item] = (await store.items({ limit: 10 })).items;
+    const attempts = await store.attempts(task.id);
+    const again = { ...arrivalOf(task).task, attempt: 7, failure: broken };
+    equal(await arrive(store, arrivalOf(task, { task: again })), 'duplicate');
     deepEqual(plain(await row(store, task.id)), plain(before));
     const items = (await store.items({ limit: 10 })).items;
     deepEqual(
-      items.map(({ occurrences, failure }) => [occurrences, failure]),
-      [[2, unreachable]],
+      items.map(({ occurrences, failure, fingerprint }) => [occurrences, failure, fingerprint]),
+      [[2, item!.failure, item!.fingerprint]],
     );
+    const [last, ...rest] = (await store.attempts(task.id)).toReversed();
+    deepEqual(rest.toReversed(), attempts);
+    deepEqual([last?.attempt, last?.failure, last?.generation], [7, broken, task.generation]);
   },
 
   'of a task that was cancelled is a new item': async ({ store }) => {

@@ -10,6 +10,7 @@ import type {
   NewItem,
   RawItem,
 } from '../../ports/inbox.ts';
+import { MAX_ATTEMPTS } from '../../ports/inbox.ts';
 import type { Census } from '../../ports/store.ts';
 import type { AttemptRecord, Task } from '../../task.ts';
 
@@ -50,7 +51,7 @@ export class MemoryInbox {
 
   appendRaw({ source, ...item }: RawItem, nowMs: number): void {
     const known = this.#raw.get(item.messageId);
-    if (known !== undefined) return this.#again(known, item.failure, nowMs);
+    if (known !== undefined) return this.#again(known, nowMs);
     const destination = { kind: 'source', address: source };
     const lane = `source:${source}`;
     const counts = { attempt: 0, maxAttempts: 0, generation: 0 };
@@ -58,9 +59,9 @@ export class MemoryInbox {
     this.#add({ ...item, payload, destination, lane, ...counts, ...seen(nowMs) });
   }
 
-  occurred(taskId: number, failure: Failure, nowMs: number): void {
+  occurred(taskId: number, nowMs: number): void {
     const id = this.#openOf.get(taskId);
-    if (id !== undefined) this.#again(id, failure, nowMs);
+    if (id !== undefined) this.#again(id, nowMs);
   }
 
   record(task: Task, record: AttemptRecord, atMs: number): void {
@@ -70,7 +71,7 @@ export class MemoryInbox {
   }
 
   attempts(taskId: number): Attempt[] {
-    return [...(this.#attempts.get(taskId) ?? [])];
+    return (this.#attempts.get(taskId) ?? []).slice(0, MAX_ATTEMPTS);
   }
 
   get(id: number): InboxItem | undefined {
@@ -267,10 +268,10 @@ export class MemoryInbox {
     this.#groups.set(fingerprint, { ...group, open: group.open + by });
   }
 
-  #again(id: number, failure: Failure, nowMs: number): void {
+  #again(id: number, nowMs: number): void {
     const item = this.#items.get(id)!;
     const occurrences = item.occurrences + 1;
-    this.#items.set(id, { ...item, failure, occurrences, lastSeenMs: nowMs });
+    this.#items.set(id, { ...item, occurrences, lastSeenMs: nowMs });
     const group = this.#groups.get(item.fingerprint)!;
     this.#groups.set(item.fingerprint, { ...group, lastSeenMs: nowMs });
   }

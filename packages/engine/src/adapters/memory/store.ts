@@ -353,7 +353,7 @@ export class MemoryStore implements Store {
     const own = task && !('id' in task) ? task.record : undefined;
     for (const one of [own, record]) if (row && one) this.#inbox.record(row, one, nowMs);
     if (row && item) this.#inbox.open(row, item, nowMs);
-    if (occurrence) this.#inbox.occurred(occurrence.taskId, occurrence.failure, nowMs);
+    if (occurrence) this.#inbox.occurred(occurrence.taskId, nowMs);
     if (outbox) this.#outbox.send(outbox, row?.messageId, nowMs);
   }
 

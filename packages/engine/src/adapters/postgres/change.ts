@@ -10,7 +10,7 @@ import { columnsOfChange, identityColumns, isUuid } from './columns.ts';
 import { Restart, type Session } from './database.ts';
 import { failureJson } from './item-rows.ts';
 import {
-  onceMore,
+  ONCE_MORE,
   openItems,
   outboxColumns,
   recordColumns,
@@ -230,7 +230,7 @@ export class Changer {
     if (has('outbox')) parts.push(`sent AS (${sendAll(this.#names, 'u', 'n')})`);
     if (has('occurrence')) {
       parts.push(`occurred AS (
-        UPDATE ${this.#names.inbox} AS item SET ${onceMore('u.again_failure')}
+        UPDATE ${this.#names.inbox} AS item SET ${ONCE_MORE}
         FROM (${few('u', 'n')}) AS u CROSS JOIN LATERAL (
           SELECT id FROM ${this.#names.open} AS open WHERE open.task_id = u.again_task OFFSET 0
         ) AS open WHERE item.id = ANY (ARRAY[open.id])
@@ -318,11 +318,6 @@ function effectColumns(
       name: 'again_task',
       type: 'int8',
       values: changes.map(({ occurrence }) => occurrence?.taskId),
-    },
-    {
-      name: 'again_failure',
-      type: 'json',
-      values: changes.map(({ occurrence }) => jsonOf(occurrence?.failure)),
     },
     ...recordColumns(changes.map(({ record }) => record)),
     ...outboxColumns(changes.map(({ outbox }) => outbox)),

@@ -109,9 +109,9 @@ describePostgres(({ freshDatabase }) => {
     const item = { ...again.item, reason: 'PERMANENT' as const };
     expect(await store.settle([{ ...again, item }])).toEqual(['settled']);
     const { items } = await store.items({ limit: 10 });
-    expect(items).toMatchObject([{ state: 'open', occurrences: 2, reason: 'PERMANENT' }]);
+    expect(items).toMatchObject([{ state: 'open', occurrences: 2, reason: 'EXHAUSTED' }]);
     expect(Object.values(await told())).toEqual([1]);
-    expect((await store.census()).open).toEqual({ PERMANENT: 1 });
+    expect((await store.census()).open).toEqual({ EXHAUSTED: 1 });
   });
 
   test('opens one item where several meet the same unknown message at once', async () => {

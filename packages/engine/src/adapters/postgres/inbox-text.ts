@@ -32,11 +32,7 @@ export function openItems(names: Names, from: string, place: string): string {
   const known = few('(SELECT * FROM gave_up WHERE item IS NOT NULL)', 'item');
   return `gave_up AS MATERIALIZED (${failed}), ${openNew(names, item)},
     again AS (
-      UPDATE ${names.inbox} AS item SET reason = t.reason, ${onceMore('t.item_failure')}
-      FROM (${known}) AS t WHERE item.id = ANY (ARRAY[t.item])
-    ),
-    renamed AS (
-      UPDATE ${names.open} AS open SET reason = t.reason FROM (${known}) AS t WHERE open.id = ANY (ARRAY[t.item])
+      UPDATE ${names.inbox} AS item SET ${ONCE_MORE} FROM (${known}) AS t WHERE item.id = ANY (ARRAY[t.item])
     )`;
 }
 
@@ -58,7 +54,7 @@ export function appendText(names: Names, source: string): string {
     ),
     ${openNew(names, item)},
     again AS (
-      UPDATE ${names.inbox} AS item SET ${onceMore('t.failure')}
+      UPDATE ${names.inbox} AS item SET ${ONCE_MORE}
       FROM (${few('(SELECT * FROM known WHERE item IS NOT NULL)', 'n')}) AS t WHERE item.id = ANY (ARRAY[t.item])
       RETURNING item.id
     )
@@ -75,9 +71,7 @@ const returned =
   'item.id, item.task_id, item.message_id, item.generation, item.edit, item.reason, item.lane, item.fingerprint, item.ordering_key';
 
 /** What an item takes from being met again. */
-export function onceMore(failure: string): string {
-  return `failure = ${failure}, occurrences = item.occurrences + 1, last_seen = ${NOW}`;
-}
+export const ONCE_MORE = `occurrences = item.occurrences + 1, last_seen = ${NOW}`;
 
 /** An outbox message for each that has one, in the order of `place`, with the id of what it tells of: it can be erased. */
 export function sendAll(names: Names, from: string, place: string): string {

@@ -1,5 +1,6 @@
 import type { Failure } from 'redrive';
 import type { InboxItem, ItemFilter, ItemPage, ItemQuery, RawItem } from '../../ports/inbox.ts';
+import { MAX_ATTEMPTS } from '../../ports/inbox.ts';
 import type { NewOutboxMessage } from '../../ports/schedule.ts';
 import type { AttemptRecord } from '../../task.ts';
 import { Params, rowsOf } from './batch.ts';
@@ -136,7 +137,7 @@ export class InboxTable {
   ): Promise<(AttemptRecord & { generation: number; atMs: number })[]> {
     const rows = await this.#database.queryAgain(
       `SELECT generation, attempt, ${msOf('at')}, duration_ms, failure, answer
-       FROM ${this.#names.attempts} WHERE task_id = $1::bigint ORDER BY id`,
+       FROM ${this.#names.attempts} WHERE task_id = $1::bigint ORDER BY id LIMIT ${MAX_ATTEMPTS}`,
       [taskId],
     );
     return rows.map(([generation, attempt, at, durationMs, failure, answer]) => ({

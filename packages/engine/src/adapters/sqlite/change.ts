@@ -39,7 +39,7 @@ export class Changer {
       if (record) this.#inbox.record(id, task!.generation, record, nowMs);
       if (item) this.#inbox.open(id, task!, item, nowMs);
     }
-    if (occurrence) this.#inbox.occurred(occurrence.taskId, occurrence.failure, nowMs);
+    if (occurrence) this.#inbox.occurred(occurrence.taskId, nowMs);
     if (outbox) this.#outbox.add(outbox, task?.messageId, nowMs);
     return result;
   }

@@ -1,14 +1,14 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Failure } from 'redrive';
 import type { InboxItem, NewItem, RawItem } from '../../ports/inbox.ts';
+import { MAX_ATTEMPTS } from '../../ports/inbox.ts';
 import type { AttemptRecord, NewTask, Task } from '../../task.ts';
 import { prepareRows, type Row } from './connection.ts';
 import { editColumns, itemOfRow, itemQuery } from './item-rows.ts';
 import { contextColumn } from './rows.ts';
 import { bytesOfUuid } from './uuid.ts';
 
-const again =
-  'failure = excluded.failure, occurrences = occurrences + 1, last_seen = excluded.last_seen';
+const again = 'occurrences = occurrences + 1, last_seen = excluded.last_seen';
 
 /** What never worked, and every execution that failed. Its groups follow by triggers. */
 export class InboxTable {
@@ -32,15 +32,14 @@ export class InboxTable {
     this.#open = db.prepare(
       `${insert} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, NULL, NULL, ?13, ?14)
        ON CONFLICT (task_id) WHERE state = 'open' AND task_id IS NOT NULL
-       DO UPDATE SET reason = excluded.reason, ${again}`,
+       DO UPDATE SET ${again}`,
     );
     this.#append = db.prepare(
       `${insert} VALUES (NULL, ?1, 'source', ?2, 'source:' || ?2, ?3, ?4, 0, 0, 0, ?5, ?5, ?6, ?7, ?8, NULL, NULL)
        ON CONFLICT (message_id) WHERE state = 'open' AND task_id IS NULL DO UPDATE SET ${again}`,
     );
     this.#occurred = db.prepare(
-      `UPDATE redrive_inbox SET failure = ?2, occurrences = occurrences + 1, last_seen = ?3
-       WHERE task_id = ?1 AND state = 'open'`,
+      `UPDATE redrive_inbox SET occurrences = occurrences + 1, last_seen = ?2 WHERE task_id = ?1 AND state = 'open'`,
     );
     this.#byId = prepareRows(db, `${itemQuery} WHERE item.id = ?`);
     this.#openRaw = prepareRows(
@@ -62,7 +61,7 @@ export class InboxTable {
     this.#attempts = prepareRows(
       db,
       `SELECT generation, attempt, at, duration_ms, failure, answer FROM redrive_attempts
-       WHERE task_id = ? ORDER BY id`,
+       WHERE task_id = ? ORDER BY id LIMIT ${MAX_ATTEMPTS}`,
     );
     this.#keep = db.prepare(
       `UPDATE redrive_inbox SET (context, payload) = (SELECT context, original_payload FROM retry_queue WHERE id = ?1)
@@ -104,8 +103,8 @@ export class InboxTable {
     );
   }
 
-  occurred(taskId: number, failure: Failure, nowMs: number): void {
-    this.#occurred.run(taskId, JSON.stringify(failure), nowMs);
+  occurred(taskId: number, nowMs: number): void {
+    this.#occurred.run(taskId, nowMs);
   }
 
   item(id: number): InboxItem | undefined {
