@@ -67,7 +67,7 @@ describe('accept: something new', () => {
         attempt: 2,
         due: { inMs: HOUR },
         delayMs: HOUR,
-        record: { attempt: 1, failure: newer, durationMs: 0 },
+        record: { attempt: 2, failure: newer, durationMs: 0 },
       },
     });
     expect(change.item).toBeUndefined();
@@ -287,7 +287,7 @@ describe('accept: a failure of a task that a broker took over, or that worked', 
         delayMs: HOUR,
         firstAtMs: NOW,
       },
-      record: { attempt: 1, failure: newer, durationMs: 0 },
+      record: { attempt: 2, failure: newer, durationMs: 0 },
     });
   });
 

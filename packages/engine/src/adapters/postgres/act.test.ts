@@ -1,13 +1,15 @@
 import { type Database, describePostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { seededRandom } from 'redrive/testing';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ActResult, ItemAction, JobHold } from '../../ports/inbox.ts';
 import type { Store } from '../../ports/store.ts';
+import type { NewTask } from '../../task.ts';
 import {
   claimDue,
   inLane,
   inLine,
+  newTask,
   put,
   rawItem,
   row,
@@ -245,5 +247,49 @@ describePostgres(({ freshDatabase }) => {
       expect([erasure, replay]).toContainEqual([...acted, erased, status, payload.length > 0]);
       await store.settle((await claimDue(store, 'a')).tasks.map(settlements.done));
     }
+  });
+
+  describe('an erase that waits for', () => {
+    /** Acts, held up by somebody who puts the same message where it goes; meanwhile it is erased. */
+    async function eraseDuring(item: number, action: ItemAction, blocking: NewTask) {
+      const [store, other] = stores;
+      const { messageId } = blocking;
+      await admin.query('BEGIN');
+      await store.insert([blocking], admin);
+      const acting = store.act([item], action);
+      await waiting(1);
+      const erasing = other.erase(messageId);
+      await waiting(2);
+      await admin.query('ROLLBACK');
+      return [(await acting)[0], await erasing];
+    }
+
+    test('a redirect leaves it alone: it is on its way', async () => {
+      const [item] = await failed(1);
+      const { messageId } = (await stores[0].item(item!))!;
+      const destination = { kind: 'handler', address: 'b' };
+      const blocking = newTask({ messageId, destination, lane: 'handler:b' });
+      const action = { type: 'replay', edit: { destination } } as const;
+      expect(await eraseDuring(item!, action, blocking)).toEqual(['done', 'busy']);
+    });
+
+    test('a restore takes along the task that this has made', async () => {
+      const [store] = stores;
+      const [item] = await failed(1, () => ({ orderingKey: 'k' }));
+      const before = (await store.item(item!))!;
+      await store.act([item!], { type: 'discard' });
+      await store.prune({ olderThanMs: { done: 0, retried: 0, cancelled: 0 }, limit: 10 });
+      const blocking = inLane('a', {
+        messageId: before.messageId,
+        destination: before.destination,
+      });
+      const action = { type: 'restore' } as const;
+      expect(await eraseDuring(item!, action, blocking)).toEqual(['done', 'erased']);
+      const tasks = await store.list({ messageId: before.messageId, limit: 10 });
+      expect(tasks.map(({ status, payload }) => [status, payload.length])).toEqual([
+        ['cancelled', 0],
+      ]);
+      expect((await admin.query('SELECT FROM redrive_lines')).rows).toEqual([]);
+    });
   });
 });

@@ -28,10 +28,18 @@ export async function erase(
     if (!isUuid(messageId)) return { result: 'unknown', wake };
     const held = new HeldLines(names, session);
     for (const { line } of await tasksOf(session, names, messageId, '')) lines.add(line);
+    for (const line of await linesOfItems(session, names, messageId)) lines.add(line);
     await held.lock(lines);
     const tasks = await tasksOf(session, names, messageId, 'FOR UPDATE');
     for (const { line } of tasks) lines.add(line);
     if (!tasks.every(({ line }) => held.holds(line))) throw new Restart();
+    await session.query(
+      `SELECT FROM ${names.inbox} WHERE message_id = $1::uuid ORDER BY id FOR UPDATE`,
+      [messageId],
+    );
+    // Whoever had a lock that was waited for may have put a row elsewhere. From now on nobody can.
+    const now = await tasksOf(session, names, messageId, '');
+    if (now.length !== tasks.length) throw new Restart();
     if (tasks.some(({ status }) => status === 'pending')) return { result: 'busy', wake };
     await eraseTasks(session, names, tasks);
     await session.query(`DELETE FROM ${names.outbox} WHERE message_id = $1::uuid`, [messageId]);
@@ -45,6 +53,8 @@ export async function erase(
     const items = await eraseItems(session, names, messageId, by);
     await stripSamples(session, names, [...new Set(items)]);
     await held.advance(wake);
+    // The keys themselves may say something of somebody.
+    await held.dropEmpty();
     return { result: tasks.length + items.length > 0 ? 'erased' : 'unknown', wake };
   });
 }
@@ -72,6 +82,15 @@ async function tasksOf(
     line: key === null ? undefined : { lane: lane as string, key: key as string },
     failure,
   }));
+}
+
+/** Also of those whose tasks are gone. */
+async function linesOfItems(session: Session, names: Names, messageId: string): Promise<Line[]> {
+  const rows = await session.query(
+    `SELECT lane, ordering_key FROM ${names.inbox} WHERE message_id = $1::uuid AND ordering_key IS NOT NULL`,
+    [messageId],
+  );
+  return rows.map(([lane, key]) => ({ lane: lane as string, key: key as string }));
 }
 
 async function eraseTasks(

@@ -115,6 +115,14 @@ export class HeldLines {
     );
     for (const [lane, inMs] of rows) wake.add(lane as string, Math.ceil(numberOf(inMs)));
   }
+
+  /** Deletes those of them that nobody stands in. */
+  async dropEmpty(): Promise<void> {
+    if (this.#held.isEmpty) return;
+    const params = new Params();
+    const text = dropLinesText(this.#names, [...this.#held], params);
+    await this.#session.query(text, params.values);
+  }
 }
 
 /** How many lines a look at them takes at once. */
