@@ -183,7 +183,7 @@ describe('replay', () => {
     const { task: old, added, result, isMoved } = actOn(action, itemOfTask(task), task, NOW);
     expect([result, isMoved]).toEqual(['done', undefined]);
     const { job: _, trial: __, ...rest } = task;
-    expect(old).toEqual({ ...rest, status: 'cancelled', finishedAtMs: NOW });
+    expect(old).toEqual({ ...rest, status: 'cancelled', finishedAtMs: NOW, generation: 1 });
     expect(added).toMatchObject({
       messageId: task.messageId,
       destination: elsewhere,

@@ -79,24 +79,25 @@ function replay(
   }
   // Nobody but a hand in the database makes these two differ.
   if (task?.status !== 'failed') return { result: 'gone' };
-  const again = inNewGeneration(task, nowMs);
-  if (!edit) return { result: 'done', item: after, task: { ...again, ...mark } };
-  const { payload, headers, destination } = edit;
-  const changed: Task = {
-    ...again,
-    ...mark,
-    ...(payload ? { payload } : {}),
-    ...(headers ? { context: { ...task.context, headers } } : {}),
-    edited: again.generation,
-  };
+  const again: Task = { ...inNewGeneration(task, nowMs), ...mark };
+  const { payload, headers, destination } = edit ?? {};
   const isElsewhere =
     destination &&
     (destination.kind !== task.destination.kind ||
       destination.address !== task.destination.address);
+  if (!payload && !headers && !isElsewhere) return { result: 'done', item: after, task: again };
+  const changed: Task = {
+    ...again,
+    ...(payload ? { payload } : {}),
+    ...(headers ? { context: { ...task.context, headers } } : {}),
+    edited: again.generation,
+  };
   if (!isElsewhere) return { result: 'done', item: after, task: changed };
-  // The old row stays and knows the message: should it still come back from there, it is not taken for a new one.
   const added = { ...newOf(changed), destination, lane: laneOf(destination) };
-  return { result: 'done', item: after, task: cancelled(task, nowMs), added };
+  // The old row stays and knows the message: should it still come back from there, it is not taken for a new one. Of
+  // another generation, so that nobody restores an older item of it and has it in both places.
+  const left = { ...cancelled(task, nowMs), generation: again.generation };
+  return { result: 'done', item: after, task: left, added };
 }
 
 function inNewGeneration(task: Task, nowMs: number): Task {

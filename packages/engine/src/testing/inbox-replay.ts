@@ -223,7 +223,19 @@ export const replayCases: StoreCases = {
     const { destination } = task;
     equal(await actOne(store, before, { type: 'replay', edit: { destination } }), 'done');
     const after = await row(store, task.id);
-    deepEqual([after.status, after.edited, after.lane], ['pending', 1, 'a']);
+    // Nothing is changed, so it is the same to whoever gets it.
+    deepEqual([after.status, after.edited, after.lane], ['pending', undefined, 'a']);
+  },
+
+  'elsewhere leaves nothing that an older item could bring back': async ({ store }) => {
+    const { task, item: first } = await dead(store);
+    await actOne(store, first, { type: 'discard' });
+    const came = arrivalOf(task);
+    await store.change([task], (known, nowMs) => accept(came, known, nowMs, 0));
+    const second = await openItem(store, task.id);
+    await actOne(store, second, { type: 'replay', edit: { destination: elsewhere } });
+    equal(await actOne(store, first, { type: 'restore' }), 'gone');
+    equal((await row(store, task.id)).status, 'cancelled');
   },
 
   'does nothing where the message is known at the new destination': async ({ store }) => {

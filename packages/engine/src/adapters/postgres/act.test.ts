@@ -108,7 +108,11 @@ describePostgres(({ freshDatabase }) => {
       const item = await stores[0].item(id);
       const task = await row(stores[0], item!.taskId!);
       const isSent = action!.type === 'replay' && !action!.edit?.destination;
-      expect([task.status, task.generation]).toEqual(isSent ? ['pending', 1] : ['cancelled', 0]);
+      const generation = action!.type === 'replay' ? 1 : 0;
+      expect([task.status, task.generation]).toEqual([
+        isSent ? 'pending' : 'cancelled',
+        generation,
+      ]);
     }
     const { items } = await stores[0].items({ state: 'replayed', limit: 1000 });
     const elsewhere = items.filter(({ edit }) => edit?.destination).length;

@@ -132,11 +132,8 @@ export class InboxLedger {
       }
       if (item.state !== 'replayed') continue;
       this.replays += 1;
-      const to = item.edit?.destination;
-      const isElsewhere =
-        to && (to.kind !== item.destination.kind || to.address !== item.destination.address);
       const generation = this.#generations.get(item.taskId ?? -1);
-      if (generation && !isElsewhere) generation.replays += 1;
+      if (generation) generation.replays += 1;
     }
     return isChanged;
   }
