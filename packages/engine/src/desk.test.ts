@@ -187,6 +187,24 @@ describe('a bulk replay', () => {
     ]);
   });
 
+  test('waits for no other that has sent everything, however long that is under way', async () => {
+    const { engine, broken, dead } = shop();
+    engine.handle('bills', () => giveUp('no'));
+    await dead(...Array.from({ length: 100 }, (_, i) => i));
+    await engine.submit('bills', 1);
+    await engine.drain();
+    broken.clear();
+    await engine.pause('handler:orders');
+    for (let id = 1; id <= 100; id++) await engine.inbox.replayAll({ ids: [id] });
+    const { id } = await engine.inbox.discardAll({ lane: 'handler:bills' });
+    await engine.advance('1s');
+    expect(await engine.inbox.job(100)).toMatchObject({ state: 'running', left: 0, underway: 1 });
+    expect(await engine.inbox.job(id)).toMatchObject({ state: 'finished', done: 1 });
+    await engine.resume('handler:orders');
+    await engine.advance('10s');
+    expect(await engine.inbox.job(100)).toMatchObject({ state: 'finished' });
+  });
+
   test('is refused where too many are not over, and listed a page at a time', async () => {
     const { engine, dead } = shop();
     await dead(...Array.from({ length: 200 }, (_, i) => i));

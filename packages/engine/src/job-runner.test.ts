@@ -91,6 +91,16 @@ describe('the runner of bulk jobs', () => {
     await one.stop();
   });
 
+  test('takes over a job whose turn a clock gave that was set back since', async () => {
+    const { clock, runner, write, read } = await stage(3);
+    await write({ owner: { by: 'dead', untilMs: clock.now() + 2 * 3600_000 } });
+    const one = runner('one');
+    one.start();
+    await clock.advance(5000);
+    expect(await read()).toMatchObject({ state: 'finished', done: 3 });
+    await one.stop();
+  });
+
   test('hands a job over when it stops', async () => {
     const { clock, runner, write, read } = await stage(3);
     await write({ action: 'replay', perSecond: 1 });

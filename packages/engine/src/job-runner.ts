@@ -1,7 +1,16 @@
 import { isStoreError } from './errors.ts';
 import type { Host } from './host.ts';
 import { JobBook, type WrittenJob } from './job-book.ts';
-import { afterAct, afterFreeze, brokenJob, type Job, left, nextMove, WINDOW } from './jobs.ts';
+import {
+  afterAct,
+  afterFreeze,
+  brokenJob,
+  type Job,
+  left,
+  nextMove,
+  WINDOW,
+  CLOCKS_APART_MS,
+} from './jobs.ts';
 import { pause } from './patience.ts';
 import type { Frozen, ItemAction, JobHold, JobTally } from './ports/inbox.ts';
 import type { Store } from './ports/store.ts';
@@ -41,6 +50,8 @@ export class JobRunner {
   readonly #book: JobBook;
   readonly #ending = new AbortController();
   readonly #running = new Map<number, Promise<void>>();
+  /** Those of them that have something left to freeze or to act on. */
+  readonly #sending = new Set<number>();
   /** Ends the wait of a job early: something was settled. Absent: nobody looks at it. */
   #nudge: AbortController | undefined;
   /** Ends the wait for jobs early: somebody has begun or changed one. */
@@ -100,15 +111,14 @@ export class JobRunner {
     const { instance } = this.#parts;
     const { nowMs, jobs } = await this.#book.all();
     for (const { job, version } of jobs) {
-      const isFree = !job.owner || job.owner.by === instance || job.owner.untilMs <= nowMs;
-      if (job.state !== 'running' || !isFree || this.#running.has(job.id)) continue;
-      if (this.#running.size >= MAX_AT_ONCE || this.#ending.signal.aborted) return;
+      if (job.state !== 'running' || this.#running.has(job.id)) continue;
+      if (!isFree(job, instance, nowMs)) continue;
+      if (this.#sending.size >= MAX_AT_ONCE || this.#ending.signal.aborted) return;
       const mine = this.#owned(job);
       if (!(await this.#book.write(mine, version))) continue;
       const work = this.#carryOut(mine, version + 1).finally(() => {
         this.#running.delete(job.id);
-        // There is room for another one.
-        this.wake();
+        this.#makeRoom(job.id);
       });
       this.#running.set(job.id, work);
     }
@@ -117,7 +127,10 @@ export class JobRunner {
   async #carryOut(job: Job, version: number): Promise<void> {
     const { host } = this.#parts;
     let held: Held | undefined = { job, version };
+    this.#sending.add(job.id);
     while (held && !this.#ending.signal.aborted) {
+      // What was sent may be under way for long: others need not wait for that.
+      if (held.job.before === undefined && left(held.job) === 0) this.#makeRoom(job.id);
       try {
         held = await this.#step(held);
       } catch (error) {
@@ -127,6 +140,10 @@ export class JobRunner {
       }
     }
     if (held) await this.#release(held);
+  }
+
+  #makeRoom(job: number): void {
+    if (this.#sending.delete(job)) this.wake();
   }
 
   /** What is held after it; undefined: the job is over, or another's. */
@@ -294,6 +311,12 @@ export class JobRunner {
     const { instance, nowMs } = this.#parts;
     return { ...job, owner: { by: instance, untilMs: nowMs() + TURN_MS } };
   }
+}
+
+/** A turn that is longer than any was given by a clock that was set back since. */
+function isFree({ owner }: Job, instance: string, nowMs: number): boolean {
+  if (!owner || owner.by === instance) return true;
+  return owner.untilMs <= nowMs || owner.untilMs > nowMs + TURN_MS + CLOCKS_APART_MS;
 }
 
 interface Held extends WrittenJob {

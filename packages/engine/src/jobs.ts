@@ -80,7 +80,7 @@ const EVENLY_MS = 100;
 /** What has not moved for so long stands still. */
 const STILL_MS = 5000;
 /** So far may the clocks of two runners differ. */
-const CLOCKS_APART_MS = 1000;
+export const CLOCKS_APART_MS = 1000;
 /** How often a runner looks whether something has changed. */
 const LOOK_MS = 100;
 /** The same, while a broker is watched. */

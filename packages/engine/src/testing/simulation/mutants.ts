@@ -31,7 +31,7 @@ export const mutants: readonly Mutant[] = [
     from: 'if (arrivals.length > 0) results = await this.#store(messages',
     to: `await this.#consumer?.ack(messages);
       if (arrivals.length > 0) results = await this.#store(messages`,
-    seed: 6,
+    seed: 8,
   },
   {
     name: 'ignore an arrival in delivery',
@@ -108,7 +108,7 @@ export const mutants: readonly Mutant[] = [
     file: 'jobs.ts',
     from: "if (tally.underway > 0) return { do: 'wait', ms: LOOK_MS, isLook: true };",
     to: '',
-    seed: 16,
+    seed: 6,
   },
   {
     name: 'send before the members are fixed',
@@ -130,6 +130,6 @@ export const mutants: readonly Mutant[] = [
     from: 'if (await this.#schedule.writeState(this.#key, state, this.#version)) {',
     to: `await this.#schedule.writeState(this.#key, state, this.#version);
       if (slots.length > 0) {`,
-    seed: 51,
+    seed: 64,
   },
 ];
