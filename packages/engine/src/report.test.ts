@@ -132,6 +132,21 @@ describe('a failure that is reported', () => {
     ]);
   });
 
+  it('takes its payload as a submit does, and says what is no report', async () => {
+    const { engine } = stage();
+    const answers = await engine.report([
+      { ...failed, payload: { n: 1 } },
+      null as unknown as FailureReport,
+      { ...failed, payload: 1n },
+    ]);
+    expect(answers).toMatchObject([
+      { status: 'accepted' },
+      { status: 'rejected', code: 'INVALID_TASK' },
+      { status: 'rejected', code: 'INVALID_PAYLOAD' },
+    ]);
+    expect(new TextDecoder().decode((await engine.get(id))!.payload)).toBe('{"n":1}');
+  });
+
   it('may bring a policy of its own, which is frozen with it', async () => {
     const { engine } = stage({
       policies: { slow: { maxAttempts: 3, base: '1h', jitter: 'none' } },

@@ -3,7 +3,14 @@ import { EngineError, type EngineErrorCode } from './errors.ts';
 import type { Rejected } from './engine.ts';
 import type { Accepted, Arrival } from './moves.ts';
 import type { Policies } from './policies.ts';
-import { checkedContext, checkedId, checkedKey, destinationOf, timeOf } from './submission.ts';
+import {
+  bytesOf,
+  checkedContext,
+  checkedId,
+  checkedKey,
+  destinationOf,
+  timeOf,
+} from './submission.ts';
 import { type Destination, laneOf, type NewTask, type Reason, type TaskContext } from './task.ts';
 import { rejected } from './submitter.ts';
 import { cleanFailure } from './text.ts';
@@ -14,7 +21,8 @@ export interface FailureReport {
   messageId: string;
   /** Where it failed, and where it goes again. */
   to: Destination;
-  payload: Uint8Array;
+  /** As `submit` takes it: bytes as they are, anything else as JSON. */
+  payload: unknown;
   context?: TaskContext;
   failure: Failure;
   /** Executions that have failed so far, this one included. */
@@ -114,15 +122,19 @@ export class Reporter {
   /** Also for one that names a policy: that is kept in the store first. */
   async #prepare(report: FailureReport): Promise<Arrival> {
     const { policies, maxPayloadBytes, canOrder } = this.#parts;
-    if (report.payload.length > maxPayloadBytes) {
-      const message = `The payload has ${report.payload.length} bytes; the limit is ${maxPayloadBytes}.`;
-      throw refused('PAYLOAD_TOO_LARGE', 'payload', message);
+    if (typeof report !== 'object' || report === null) {
+      throw refused('INVALID_TASK', '', 'A report of a failure is an object.');
     }
     if (report.orderingKey !== undefined && !canOrder) {
       throw refused('INVALID_TASK', 'orderingKey', 'This store does not honour ordering keys.');
     }
     const context = report.context && checkedContext(report.context);
     const arrival = this.arrivalOf(context ? { ...report, context } : report);
+    const { length } = arrival.task.payload;
+    if (length > maxPayloadBytes) {
+      const message = `The payload has ${length} bytes; the limit is ${maxPayloadBytes}.`;
+      throw refused('PAYLOAD_TOO_LARGE', 'payload', message);
+    }
     this.#parts.checkAddress(arrival.task.destination, context);
     if (report.policy !== undefined) {
       arrival.task.policy = await policies.keep(policies.resolve(report.policy));
@@ -144,7 +156,7 @@ export class Reporter {
       messageId: checkedId(report.messageId),
       destination,
       lane,
-      payload,
+      payload: bytesOf(payload, Infinity),
       ...(context ? { context } : {}),
       status: 'pending',
       attempt: countOf(report.attempt, 'attempt'),

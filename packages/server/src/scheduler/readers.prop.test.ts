@@ -114,7 +114,9 @@ it('a RetryMessage is read to its last byte whatever headers come with it', () =
         report: { messageId: body.messageId, to: { address: 'orders' } },
       });
       if (reading.type === 'unreadable') return;
-      expect(Array.from(reading.report.payload)).toEqual(Array.from(body.originalPayload));
+      expect(Array.from(reading.report.payload as Uint8Array)).toEqual(
+        Array.from(body.originalPayload),
+      );
       expect(reading.report.attempt).toBeGreaterThan(body.retryCount);
     }),
     { numRuns: 1000 },
