@@ -36,6 +36,49 @@ describe('one item', () => {
     expect(await engine.inbox.item(id!)).toMatchObject({ state: 'replayed', closedBy: 'ann' });
   });
 
+  test('has in the audit trail who did what to which message', async () => {
+    const trail = new MemoryAudit();
+    const engine = createTestEngine({ audit: trail }).handle('orders', () => giveUp('no'));
+    const { id } = await engine.submit('orders', { n: 1 });
+    await engine.drain();
+    const { inbox } = engine;
+    const [group] = await inbox.groups();
+    await inbox.edit(1, { payload: { n: 22 }, headers: { 'x-a': 'secret' }, by: 'ann' });
+    await inbox.edit(1, undefined);
+    await inbox.discard(1, { by: 'bob' });
+    await inbox.restore(1);
+    await inbox.annotate(group!.fingerprint, { owner: 'ann' });
+    await inbox.replay(1, { to: { kind: 'queue', address: 'q' } });
+    await engine.drain();
+    const asked = { type: 'operator_action', messageId: id, limit: 10 };
+    const { events } = await engine.auditEvents(asked);
+    const whose = { item: 1, lane: 'handler:orders', group: group!.fingerprint, message_id: id };
+    const to = { kind: 'queue', address: 'q' };
+    expect(events.toReversed().map(({ event }) => event)).toMatchObject([
+      { ...whose, action: 'edit', by: 'ann', details: { payload: '8 bytes', headers: ['x-a'] } },
+      { ...whose, action: 'edit', by: null, details: { changes: 'none any more' } },
+      { ...whose, action: 'discard', by: 'bob', details: null },
+      { ...whose, action: 'restore', by: null },
+      { ...whose, action: 'replay', details: { to } },
+    ]);
+    expect(trail.events).toContainEqual(
+      expect.objectContaining({ action: 'annotate', details: { owner: 'ann' } }),
+    );
+    expect(JSON.stringify(trail.events)).not.toContain('secret');
+    await engine.submit('orders', { n: 2 });
+    await engine.drain();
+    const { id: job } = await inbox.discardAll({ all: true }, { by: 'eve' });
+    await engine.drain();
+    expect(trail.events).toContainEqual(
+      expect.objectContaining({
+        action: 'discardAll',
+        job,
+        by: 'eve',
+        details: { filter: { all: true }, count: 1, canary: [], observeMs: 0 },
+      }),
+    );
+  });
+
   test('is replayed with another payload, and keeps the original', async () => {
     const { engine, seen, dead } = shop();
     const [id] = await dead(1);

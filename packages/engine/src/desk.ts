@@ -1,8 +1,10 @@
+import type { OperatorFacts } from './audit-facts.ts';
 import type { By, EngineInbox } from './engine-inbox.ts';
 import { EngineError } from './errors.ts';
 import { replayedId } from './item-moves.ts';
 import { JobDesk, type JobDeskParts } from './job-desk.ts';
 import type {
+  Edit,
   Group,
   GroupQuery,
   Inbox,
@@ -29,6 +31,8 @@ import { laneOf } from './task.ts';
 
 interface DeskParts extends JobDeskParts {
   maxPayloadBytes: number;
+  /** Whether anybody keeps what is told of actions. */
+  isAudited: boolean;
 }
 
 const MAX_SAME = 10_000;
@@ -80,7 +84,7 @@ export class Desk extends JobDesk implements EngineInbox {
     if (!(await store.annotate(checkedText(fingerprint, 'fingerprint'), checked))) {
       throw new EngineError('ITEM_UNKNOWN', `There is no group '${fingerprint}'.`);
     }
-    this.#parts.acted('annotate', { group: fingerprint, ...who });
+    this.#parts.acted('annotate', { group: fingerprint, ...who, details: checked });
   }
 
   async replay(id: number, { by, ...changes }: Changes & By = {}): Promise<void> {
@@ -114,7 +118,7 @@ export class Desk extends JobDesk implements EngineInbox {
 
   async erase(id: number, options: By = {}): Promise<void> {
     const { by } = checkedBy(options);
-    const { messageId, taskId } = await this.#known(id);
+    const { messageId, taskId, lane, fingerprint } = await this.#known(id);
     const store = await this.#parts.store();
     const result = await store.erase(messageId, by);
     let isBusy = result === 'busy';
@@ -126,7 +130,9 @@ export class Desk extends JobDesk implements EngineInbox {
       }
     }
     // Also where a replay of it is still on its way: something is gone already.
-    if (result !== 'busy') this.#parts.acted('erase', { item: id, messageId, ...byOf(by) });
+    if (result !== 'busy') {
+      this.#parts.acted('erase', { item: id, messageId, lane, group: fingerprint, ...byOf(by) });
+    }
     if (isBusy) {
       throw new EngineError(
         'ITEM_BUSY',
@@ -137,10 +143,12 @@ export class Desk extends JobDesk implements EngineInbox {
 
   async #act(id: number, action: ItemAction): Promise<void> {
     const store = await this.#parts.store();
-    const [result] = await store.act([checkedNumber(id)], action);
+    checkedNumber(id);
+    // Before: what is done must not fail by the look at it.
+    const item = this.#parts.isAudited ? await store.item(id) : undefined;
+    const [result] = await store.act([id], action);
     if (result !== 'done') throw refusal(id, result!, action, await store.item(id));
-    const { type, ...facts } = action;
-    this.#parts.acted(type, { item: id, ...('by' in facts ? byOf(facts.by) : {}) });
+    this.#parts.acted(action.type, factsOf(id, item, action));
   }
 
   async #known(id: number): Promise<InboxItem> {
@@ -164,4 +172,17 @@ export class Desk extends JobDesk implements EngineInbox {
     }
     return edit;
   }
+}
+
+function factsOf(id: number, item: InboxItem | undefined, action: ItemAction): OperatorFacts {
+  const { messageId, lane, fingerprint: group } = item ?? {};
+  const { by, edit } = { by: undefined, edit: undefined, ...action };
+  const isTaken = action.type === 'edit' && !edit;
+  const details = edit ? changesOf(edit) : isTaken ? { changes: 'none any more' } : undefined;
+  return { item: id, messageId, lane, group, by, details };
+}
+
+/** Neither payloads nor the values of headers. */
+function changesOf({ payload, headers, destination: to }: Edit): OperatorFacts['details'] {
+  return { payload, headers: headers && Object.keys(headers), to };
 }

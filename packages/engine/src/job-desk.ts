@@ -151,7 +151,12 @@ export class JobDesk {
     const fresh = { ...options, action, filter, createdAtMs, before: newest.id + 1 };
     const job = await new JobBook(store).add((id) => newJob({ ...fresh, id }));
     const { by, ...details } = options;
-    this.#parts.acted(`${action}All`, { job: job.id, by, details: { filter, ...details } });
+    const asked = Object.keys(filter).length === 0 ? { all: true } : filter;
+    this.#parts.acted(`${action}All`, {
+      job: job.id,
+      by,
+      details: { filter: asked, count, ...details },
+    });
     this.#parts.wakeRunner();
     return this.#report(job);
   }

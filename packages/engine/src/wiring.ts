@@ -124,6 +124,7 @@ export function wire(
     store: opened,
     submitter,
     maxPayloadBytes,
+    isAudited: trail.isOn,
     nowMs,
     wakeRunner: () => runner.wake(),
     sentTo: (lane) => {

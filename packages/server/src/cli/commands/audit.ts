@@ -123,7 +123,7 @@ function rowOf(event: AuditEvent, nowMs: number) {
   return [
     relative(at, nowMs),
     shown(textOf(event.event_type)),
-    shown(textOf(event['operation'])),
+    shown(textOf(event['operation'] ?? event['lane'])),
     shown(textOf(attempt)),
     shown(whatOf(event)),
     shown(textOf(key)),
@@ -135,8 +135,12 @@ function whatOf(event: AuditEvent): string {
   const delay = event['delay_seconds'];
   const type = event['exception_type'] ?? event['final_exception_type'];
   const message = event['exception_message'] ?? event['final_exception_message'];
+  const about = ['item', 'job', 'group'].flatMap((name) =>
+    event[name] == null ? [] : [`${name} ${textOf(event[name])}`],
+  );
   return [
     event['action'],
+    ...about,
     event['state'],
     event['reason'] ?? event['why'],
     typeof delay === 'number' ? `again in ${delay} s` : undefined,
