@@ -140,6 +140,33 @@ describe('a bulk replay', () => {
     expect(seen).toEqual([1, 2, 3, 1, 2, 3]);
   });
 
+  test('of ids says how many of them were not open', async () => {
+    const { engine, dead } = shop();
+    await dead(1, 2);
+    await engine.inbox.discard(1);
+    const report = await engine.inbox.replayAll({ ids: [1, 2, 2, 99] });
+    expect(report).toMatchObject({ ignored: 2 });
+    await expect(engine.inbox.replayAll({ ids: [1] })).rejects.toThrow(/None of the \d open/);
+    await expect(
+      engine.inbox.replayAll({ reason: 'EXHAUSTD' as 'EXHAUSTED' }),
+    ).rejects.toMatchObject({ code: 'INVALID_FILTER' });
+    const members = engine.inbox.members(report.id, { result: 'donne' as 'done' });
+    await expect(members).rejects.toMatchObject({ code: 'INVALID_FILTER' });
+  });
+
+  test('with a canary tells whoever runs that there is one attempt', async () => {
+    const told: number[] = [];
+    const engine = createTestEngine().handle('orders', (_: number, { maxAttempts }) => {
+      told.push(maxAttempts);
+      return giveUp('no');
+    });
+    for (const n of [1, 2]) await engine.submit('orders', n);
+    await engine.drain();
+    await engine.inbox.replayAll({ all: true }, { canary: [1] });
+    await engine.drain();
+    expect(told).toEqual([4, 4, 1]);
+  });
+
   test('with a canary stops at the first that comes back, and says why', async () => {
     const { engine, broken, seen, dead } = shop();
     await dead(...Array.from({ length: 20 }, (_, i) => i + 1));

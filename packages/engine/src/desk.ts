@@ -50,8 +50,8 @@ export class Desk extends JobDesk implements EngineInbox {
     return (await this.#parts.store()).item(checkedNumber(id));
   }
 
-  async items(asked: ItemQuery): Promise<ItemPage> {
-    const { before, limit, ...filter } = Object(asked) as ItemQuery;
+  async items(asked: Omit<ItemQuery, 'limit'> & { limit?: number } = {}): Promise<ItemPage> {
+    const { before, limit = 100, ...filter } = Object(asked) as Partial<ItemQuery>;
     const query = { ...checkedFilter(filter), limit: checkedLimit(limit) };
     const page = before === undefined ? {} : { before: checkedPlace(before, 'before') };
     return (await this.#parts.store()).items({ ...query, ...page });

@@ -20,7 +20,7 @@ export interface By {
 export interface EngineInbox {
   item(id: number): Promise<InboxItem | undefined>;
   /** Newest first. `next` says where to go on, also where a page that had to look far has few items or none. */
-  items(query: ItemQuery): Promise<ItemPage>;
+  items(query?: Omit<ItemQuery, 'limit'> & { limit?: number }): Promise<ItemPage>;
   /** Every failed execution of a task, oldest first. */
   attempts(taskId: number): ReturnType<Inbox['attempts']>;
   /** Items of one cause together, the last seen first. */
@@ -70,6 +70,8 @@ export interface JobReport {
   /** Why it stopped by itself. */
   why?: string;
   by?: string;
+  /** Items that were asked for by their ids and were not open. */
+  ignored?: number;
   /** Members in all, as far as they are known. */
   total: number;
   /** Sent, or closed. */

@@ -26,6 +26,7 @@ import {
   checkedNumber,
   checkedPlace,
   checkedReplay,
+  checkedResult,
   checkedSelection,
   type ReplayOptions,
   type Selection,
@@ -106,7 +107,7 @@ export class JobDesk {
   ): Promise<Member[]> {
     const { cursor } = await this.#read(job);
     const query = { job, after: checkedPlace(after, 'after'), limit: checkedLimit(limit) };
-    const asked = result === undefined ? query : { ...query, result };
+    const asked = result === undefined ? query : { ...query, result: checkedResult(result) };
     const store = await this.#parts.store();
     const members = await store.members(result === 'done' ? { ...asked, upTo: cursor } : asked);
     return members.map((one) => (one.itemId > cursor ? one : { result: 'done', ...one }));
@@ -141,14 +142,13 @@ export class JobDesk {
       (await store.items({ state: 'open', limit: 1 })).items[0],
     ];
     if (count === 0 || !newest) {
-      throw new EngineError(
-        'NOTHING_MATCHES',
-        'No open item matches. Look at the groups, or at items of another state.',
-      );
+      const message = `None of the ${await store.count({ state: 'open' })} open items matches. Look at the groups, or at items of another state.`;
+      throw new EngineError('NOTHING_MATCHES', message);
     }
     await this.#checkRoom();
     const createdAtMs = Math.floor(this.#parts.nowMs());
-    const fresh = { ...options, action, filter, createdAtMs, before: newest.id + 1 };
+    const ignored = filter.ids ? new Set(filter.ids).size - count : 0;
+    const fresh = { ...options, action, filter, createdAtMs, before: newest.id + 1, ignored };
     const job = await new JobBook(store).add((id) => newJob({ ...fresh, id }));
     const { by, ...details } = options;
     const asked = Object.keys(filter).length === 0 ? { all: true } : filter;
@@ -208,7 +208,7 @@ export class JobDesk {
     const store = await this.#parts.store();
     const { underway, taken, back } = await store.tally(job.id, MOST_COUNTED);
     const { id, action, why, by, total, done, skipped, failed, canary, perSecond } = job;
-    const { createdAtMs, finishedAtMs, step } = job;
+    const { createdAtMs, finishedAtMs, step, ignored = 0 } = job;
     const isFreezing = job.state === 'running' && job.before !== undefined;
     return {
       id,
@@ -216,6 +216,7 @@ export class JobDesk {
       state: isFreezing ? 'freezing' : job.state,
       ...(why === undefined ? {} : { why }),
       ...(by === undefined ? {} : { by }),
+      ...(ignored > 0 ? { ignored } : {}),
       total,
       done,
       skipped,

@@ -32,6 +32,8 @@ export interface Job {
 
   /** Freezing goes on below this item; absent: the members are fixed. */
   before?: number;
+  /** Of the ids that were asked for, so many were not open. */
+  ignored?: number;
   total: number;
   /** Members up to this item are dealt with. */
   cursor: number;
@@ -245,7 +247,7 @@ export function resumedJob(job: Job, tally: JobTally): Job {
 }
 
 export function cancelledJob(job: Job, nowMs: number): Job {
-  return { ...job, state: 'cancelled', finishedAtMs: nowMs };
+  return { ...job, state: 'cancelled', finishedAtMs: Math.floor(nowMs) };
 }
 
 /** Whether it can still be paused, resumed or cancelled. */
@@ -254,7 +256,7 @@ export function isOver({ state }: Job): boolean {
 }
 
 function finished(job: Job, nowMs: number): Job {
-  return { ...job, state: 'finished', finishedAtMs: nowMs };
+  return { ...job, state: 'finished', finishedAtMs: Math.floor(nowMs) };
 }
 
 /** Members that it still had to deal with are not there. */
@@ -263,7 +265,7 @@ export function brokenJob(job: Job, nowMs: number): Job {
 }
 
 function stopped(job: Job, why: string, nowMs: number): Job {
-  return { ...job, state: 'stopped', why, finishedAtMs: nowMs };
+  return { ...job, state: 'stopped', why, finishedAtMs: Math.floor(nowMs) };
 }
 
 function whyOf(job: Job, { back, failure }: JobTally): string {

@@ -1,6 +1,15 @@
 import { EngineError } from './errors.ts';
 import type { ActResult, InboxItem, ItemAction } from './ports/inbox.ts';
 
+const done = {
+  replay: 'replayed',
+  edit: 'edited',
+  resolve: 'resolved',
+  discard: 'discarded',
+  restore: 'restored',
+  pass: 'passed over',
+} as const;
+
 /** Why an item could not be acted on, what is there instead, and a way out. */
 export function refusal(
   id: number,
@@ -27,7 +36,10 @@ export function refusal(
       `The message of item ${id} came back meanwhile: it has another item, or is on its way.`,
     );
   }
-  return new EngineError('ITEM_CLOSED', `Item ${id} cannot ${action.type}: ${standing(item)}`);
+  return new EngineError(
+    'ITEM_CLOSED',
+    `Item ${id} cannot be ${done[action.type]}: ${standing(item)}`,
+  );
 }
 
 export function unknownItem(id: number): EngineError {

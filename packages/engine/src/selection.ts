@@ -2,9 +2,15 @@
 import type { Failure } from 'redrive';
 import { nearest } from 'redrive/internal';
 import { EngineError, type EngineErrorCode } from './errors.ts';
-import type { Edit, ItemFilter, ItemState } from './ports/inbox.ts';
+import {
+  type ActResult,
+  actResults,
+  type Edit,
+  type ItemFilter,
+  type ItemState,
+} from './ports/inbox.ts';
 import { bytesOf, checkedId, destinationOf } from './submission.ts';
-import type { Destination } from './task.ts';
+import { type Destination, type Reason, reasons } from './task.ts';
 
 /** Which open items a bulk job takes: a filter, or all of them. An empty filter is refused: it is a slip more often than a wish. */
 export type Selection = (Omit<ItemFilter, 'state'> & { all?: never }) | { all: true };
@@ -78,12 +84,19 @@ export function checkedFilter(filter: object): ItemFilter {
     : { ...checked, messageId: checkedId(checked.messageId) };
 }
 
+export function checkedResult(result: unknown): ActResult {
+  if (actResults.includes(result as ActResult)) return result as ActResult;
+  throw refused('INVALID_FILTER', 'result', `One of ${actResults.join(', ')} is needed.`);
+}
+
 function isGood(name: string, value: unknown): boolean {
   switch (name) {
     case 'ids':
       return isIds(value);
     case 'state':
       return states.includes(value as ItemState);
+    case 'reason':
+      return reasons.includes(value as Reason);
     case 'class':
       return classes.includes(value as Failure['class']);
     case 'fromMs':
@@ -102,6 +115,8 @@ function wanted(name: string): string {
       return `A list of 1 to ${MAX_IDS} ids is needed.`;
     case 'state':
       return `One of ${states.join(', ')} is needed.`;
+    case 'reason':
+      return `One of ${reasons.join(', ')} is needed.`;
     case 'class':
       return `One of ${classes.join(', ')} is needed.`;
     case 'fromMs':

@@ -87,21 +87,23 @@ export interface Task {
 }
 
 /** Why something is in the inbox. */
-export type Reason =
-  | 'EXHAUSTED'
-  | 'PERMANENT'
-  | 'EXPIRED'
-  | 'GAVE_UP'
-  | 'WORKER_LOST'
-  | 'UNROUTABLE'
-  | 'UNREADABLE'
-  | 'TOO_LARGE'
-  | 'TOO_FAR'
-  | 'HEADERS_TOO_LARGE'
-  | 'RETRY_AFTER_TOO_LONG'
-  | 'TOO_MANY_UNCOUNTED'
-  | 'INVALID_PAYLOAD'
-  | 'CAME_BACK';
+export const reasons = [
+  'EXHAUSTED',
+  'PERMANENT',
+  'EXPIRED',
+  'GAVE_UP',
+  'WORKER_LOST',
+  'UNROUTABLE',
+  'UNREADABLE',
+  'TOO_LARGE',
+  'TOO_FAR',
+  'HEADERS_TOO_LARGE',
+  'RETRY_AFTER_TOO_LONG',
+  'TOO_MANY_UNCOUNTED',
+  'INVALID_PAYLOAD',
+  'CAME_BACK',
+] as const;
+export type Reason = (typeof reasons)[number];
 
 /** A task that is not stored yet. */
 export type NewTask = Omit<

@@ -182,15 +182,17 @@ export type ItemAction =
  * `unaddressed`: it has no destination. `conflict`: the same message is already known at that destination. `fault`: the
  * store cannot write it.
  */
-export type ActResult =
-  | 'done'
-  | 'unknown'
-  | 'closed'
-  | 'open'
-  | 'gone'
-  | 'unaddressed'
-  | 'conflict'
-  | 'fault';
+export const actResults = [
+  'done',
+  'unknown',
+  'closed',
+  'open',
+  'gone',
+  'unaddressed',
+  'conflict',
+  'fault',
+] as const;
+export type ActResult = (typeof actResults)[number];
 
 /** The document of a job as its runner knows it, and what it becomes. */
 export interface JobHold<T> {

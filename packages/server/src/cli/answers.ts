@@ -144,6 +144,7 @@ export const isJob = object<JobView>({
   done: number,
   skipped: number,
   failed: number,
+  ignored: maybe(number),
   left: number,
   underway: number,
   taken: number,

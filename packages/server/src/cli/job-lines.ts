@@ -38,6 +38,7 @@ function countsOf(job: JobView, { paint }: Output): string {
     [job.skipped, 'already closed by somebody'],
     [job.failed, 'not possible', 'yellow'],
     [job.left, 'left'],
+    [job.ignored ?? 0, 'not open when it began', 'yellow'],
   ];
   return parts
     .filter(([number], i) => number > 0 || i === 0)

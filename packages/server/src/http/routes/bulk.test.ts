@@ -122,7 +122,7 @@ describe('faults of bulk jobs', () => {
     ['', { action: 'erase', all: true }, '/action', 'INVALID_VALUE'],
     ['', { action: 'replay', ids: [] }, '/ids', 'INVALID_VALUE'],
     ['', { action: 'replay', ids: ['1'] }, '/ids/0', 'INVALID_VALUE'],
-    ['', { action: 'replay', filter: {} }, '/filter', 'INVALID_VALUE'],
+    ['', { action: 'replay', filter: {} }, '', 'EMPTY_FILTER'],
     ['', { action: 'replay', filter: { queu: 'x' } }, '/filter/queu', 'UNKNOWN_FIELD'],
     ['', { action: 'replay', all: true, per_second: 0 }, '/per_second', 'INVALID_VALUE'],
     ['', { action: 'replay', all: true, canary: [0] }, '/canary/0', 'INVALID_VALUE'],

@@ -65,6 +65,9 @@ export const Job = Type.Object(
     done: Type.Integer({ description: 'Sent, or closed.' }),
     skipped: Type.Integer({ description: 'Somebody else was faster.' }),
     failed: Type.Integer({ description: 'Not possible: see its members.' }),
+    ignored: Type.Optional(
+      Type.Integer({ description: 'Of the ids that were asked for, so many were not open.' }),
+    ),
     left: Type.Integer(),
     underway: Type.Integer({ description: 'Sent, and not settled yet.' }),
     taken: Type.Integer({ description: 'Taken over by a queue.' }),

@@ -188,7 +188,7 @@ export const Notes = Type.Object(
 
 /** Which items a bulk job takes: one of the three. */
 export const selection = {
-  filter: Type.Optional(Type.Object(filters, { additionalProperties: false, minProperties: 1 })),
+  filter: Type.Optional(Type.Object(filters, { additionalProperties: false })),
   ids: Type.Optional(
     Type.Array(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), {
       minItems: 1,
