@@ -348,7 +348,6 @@ class DeliveryRun implements Run {
 
   constructor(entry: Entry, host: Host) {
     this.attempt = entry.task.attempt + 1;
-    // A step of a canary is one attempt, whatever its policy says.
     this.maxAttempts = entry.task.trial ? 1 : entry.task.maxAttempts;
     this.#entry = entry;
     this.#host = host;
