@@ -19,7 +19,20 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
   ],
   ['Retries', ['defaultMaxRetries', 'baseDelayMs', 'maxDelayMs', 'concurrency', 'maxPayloadBytes']],
   ['Deliveries to URLs', ['httpAllow']],
-  ['Operation', ['serviceName', 'instance', 'logLevel', 'logFormat', 'audit', 'inboxWebhookUrl']],
+  [
+    'Operation',
+    [
+      'serviceName',
+      'instance',
+      'logLevel',
+      'logFormat',
+      'audit',
+      'inboxRetentionDays',
+      'inboxMaxItems',
+      'auditRetentionDays',
+      'inboxWebhookUrl',
+    ],
+  ],
 ];
 
 /** The tables of the reference page, one per chapter. */

@@ -1,7 +1,13 @@
 /** Settings become a store, a broker, deliveries and an engine. Only what is needed is loaded. */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { createEngine, type Engine, type EngineOptions, type Store } from '@redrive/engine';
+import {
+  createEngine,
+  type Engine,
+  type EngineOptions,
+  type InboxOptions,
+  type Store,
+} from '@redrive/engine';
 import type { RabbitBroker } from '@redrive/engine/rabbitmq';
 import { type Clock, presets } from 'redrive';
 import { createObservers, type Observers } from './observe/index.ts';
@@ -31,6 +37,7 @@ export interface WiringOptions {
 
 /** A container is killed ten seconds after it was asked to stop: what runs has to be over before. */
 const GRACE_MS = 5000;
+const DAY_MS = 86_400_000;
 
 export async function wire(settings: Settings, options: WiringOptions = {}): Promise<Wired> {
   const instance = settings.instance ?? madeUpName();
@@ -41,6 +48,7 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   const engine = createEngine({
     ...observers.hooks,
     ...engineOptions(settings),
+    inbox: { ...inboxOptions(settings), ...observers.hooks.inbox },
     instance,
     store: observers.store(store),
     deliveries: [delivery],
@@ -90,9 +98,14 @@ async function httpOf({ host, httpAllow, secrets }: Settings) {
   return http({ allow, public: false, secrets });
 }
 
+function inboxOptions({ inboxRetentionDays, inboxMaxItems }: Settings): InboxOptions {
+  return { retention: inboxRetentionDays * DAY_MS, maxItems: inboxMaxItems };
+}
+
 function engineOptions(settings: Settings): Partial<EngineOptions> {
-  const { policy, policies, lane, lanes, concurrency, maxPayloadBytes, pollMs, audit } = settings;
-  const { only, rabbitmqUrl } = settings;
+  const { policy, policies, lane, lanes, concurrency, maxPayloadBytes, pollMs } = settings;
+  const { audit, auditRetentionDays, only, rabbitmqUrl } = settings;
+  const kept = auditRetentionDays === 0 ? {} : { retention: auditRetentionDays * DAY_MS };
   return {
     policy,
     policies,
@@ -100,7 +113,7 @@ function engineOptions(settings: Settings): Partial<EngineOptions> {
     lanes,
     maxPayloadBytes,
     poll: pollMs,
-    audit,
+    audit: audit && kept,
     grace: GRACE_MS,
     dispatch: only === undefined || only === 'dispatch',
     // Without a broker nobody could ever take the messages out of the outbox.

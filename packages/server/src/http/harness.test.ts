@@ -40,7 +40,10 @@ export const settings: Settings = {
   maxPayloadBytes: 64 * 1024,
   httpAllow: [],
   secrets: {},
+  inboxRetentionDays: 30,
+  inboxMaxItems: 1_000_000,
   audit: true,
+  auditRetentionDays: 90,
   logLevel: 'silent',
   logFormat: 'json',
 };

@@ -27,7 +27,10 @@ export function inboxWebhook(options: WebhookOptions) {
   async function onEntry(entry: InboxEntry): Promise<void> {
     const { fingerprint, lane, count } = entry;
     if (lane === own) {
-      log.warn({ lane, fingerprint, count }, 'the inbox webhook itself failed: it is not told');
+      log.warn(
+        { lane, fingerprint, count },
+        'something failed where the inbox webhook is: it is not told there',
+      );
       return;
     }
     // Several instances that see the same group at the same time tell of it once.

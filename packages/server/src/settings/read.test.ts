@@ -53,7 +53,10 @@ describe('with nothing set', () => {
       deadLetterBindings: ['#'],
       unclassifiedAs: 'transient',
       pollMs: 10_000,
+      inboxRetentionDays: 30,
+      inboxMaxItems: 1_000_000,
       audit: true,
+      auditRetentionDays: 90,
       tokens: [],
       logFormat: 'json',
     });

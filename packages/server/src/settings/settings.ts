@@ -61,7 +61,13 @@ export interface Settings {
   secrets: Secrets;
   inboxWebhookUrl?: string;
 
+  /** How long closed items are kept, and how many may be open. */
+  inboxRetentionDays: number;
+  inboxMaxItems: number;
+
   audit: boolean;
+  /** 0: for good. */
+  auditRetentionDays: number;
   logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
   logFormat: 'pretty' | 'json';
 }
