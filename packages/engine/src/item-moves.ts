@@ -178,7 +178,7 @@ function restore(item: InboxItem, task: Task | undefined): ItemChange {
 /** A row as an item remembers it. */
 function unstored(item: InboxItem): NewTask {
   const { messageId, destination, lane, payload, context, attempt, maxAttempts, failure } = item;
-  const { generation, orderingKey } = item;
+  const { generation, orderingKey, taskEdited: edited, taskOnDead: onDead } = item;
   return {
     messageId,
     destination,
@@ -186,6 +186,8 @@ function unstored(item: InboxItem): NewTask {
     payload,
     ...(context ? { context } : {}),
     ...(orderingKey === undefined ? {} : { orderingKey }),
+    ...(onDead ? { onDead } : {}),
+    ...(edited === undefined ? {} : { edited }),
     status: 'pending',
     attempt,
     maxAttempts: Math.max(1, maxAttempts),

@@ -103,6 +103,9 @@ export interface InboxItem extends NewItem {
   job?: number;
   /** What the next replay changes, or what the last one has changed. */
   edit?: Edit;
+  /** `edited` and `onDead` of its task, kept with payload and context once that is gone or has others. */
+  taskEdited?: number;
+  taskOnDead?: 'release';
 }
 
 /** A change of a message by an operator. What is absent stays as it was. */

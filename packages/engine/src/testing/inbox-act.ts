@@ -2,7 +2,17 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ItemAction } from '../ports/inbox.ts';
 import type { Store } from '../ports/store.ts';
 import { bytes, claimDue, expectRow, ids, inLane, newTask, put, row } from './fixtures.ts';
-import { actOne, comeBack, dead, deadMany, deadRaw, itemBy, sameItem } from './inbox-fixtures.ts';
+import {
+  actOne,
+  comeBack,
+  dead,
+  deadMany,
+  deadRaw,
+  failIn,
+  itemBy,
+  openItem,
+  sameItem,
+} from './inbox-fixtures.ts';
 import type { Stage, StoreCases } from './stage.ts';
 import { each } from './suite.ts';
 
@@ -250,6 +260,26 @@ export const restoreCases: StoreCases = {
     equal(await actOne(store, before, { type: 'replay' }), 'done');
     const [again] = (await claimDue(store, 'a')).tasks;
     deepEqual([again?.id, again?.generation, again?.attempt], [after.taskId, 3, 0]);
+  },
+
+  'makes it anew with what it was to whoever gets it, and to its line': async ({ store, pass }) => {
+    for (const edits of [[], [{ headers: { 'x-b': '2' } }]]) {
+      const { task, item: first } = await dead(store, inLane('a', { onDead: 'release' }));
+      await actOne(store, first, { type: 'replay', edit: { payload: bytes('new') } });
+      await failIn(store, 'a');
+      const second = await openItem(store, task.id);
+      for (const edit of edits) await actOne(store, second, { type: 'edit', edit });
+      await actOne(store, second, { type: 'discard' });
+      await pass(5);
+      await store.prune({ olderThanMs: { done: 0, retried: 0, cancelled: 0 }, limit: 10 });
+      equal(await store.get({ id: task.id }), undefined);
+      equal(await actOne(store, second, { type: 'restore' }), 'done');
+      const { taskId } = await itemBy(store, second.id);
+      const anew = await row(store, taskId!);
+      deepEqual([anew.edited, anew.onDead], [1, 'release']);
+      deepEqual(Uint8Array.from(anew.payload), bytes('new'));
+      await actOne(store, second, { type: 'discard' });
+    }
   },
 
   'is erased with its executions where its task was deleted': async ({ store, pass }) => {

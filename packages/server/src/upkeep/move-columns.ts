@@ -43,7 +43,8 @@ export const attemptColumns = columns(`
 export const itemColumns = columns(`
   id int8, task_id int8, message_id uuid, kind text, address text, lane text, state text, reason text, fingerprint text,
   attempt int4, max_attempts int4, generation int4, occurrences int4, first_seen time, last_seen time, failure json,
-  context json, payload bytea, closed_at time, closed_by text, ordering_key text, edit json, edit_payload bytea`);
+  context json, payload bytea, closed_at time, closed_by text, ordering_key text, edit json, edit_payload bytea,
+  task_edited int4, task_on_dead text`);
 
 /** What PostgreSQL keeps of an item in its row, while it is open, and once it is closed. */
 export const factColumns = itemColumns.filter(

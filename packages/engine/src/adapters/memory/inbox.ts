@@ -133,7 +133,9 @@ export class MemoryInbox {
     const { payload, context, ...rest } = item;
     const isOwn = before.payload !== undefined || item.edit !== undefined;
     const own = { payload: new Uint8Array(payload), ...(context ? { context } : {}) };
-    this.#set({ ...rest, ...(isOwn ? own : {}) });
+    const task = before.taskId === undefined ? undefined : this.#taskOf(before.taskId);
+    const kept = before.payload === undefined && task ? marksOf(task) : {};
+    this.#set({ ...rest, ...(isOwn ? { ...own, ...kept } : {}) });
   }
 
   /** False: there is nothing of that message here. */
@@ -214,11 +216,12 @@ export class MemoryInbox {
   }
 
   /** Its items keep what is in it now. False: it has none. */
-  keep({ id, payload, context }: Task): boolean {
+  keep(task: Task): boolean {
+    const { id, payload, context } = task;
     const own = [...this.#items.values()].filter(({ taskId }) => taskId === id);
+    const kept = { payload, ...(context ? { context } : {}), ...marksOf(task) };
     for (const item of own) {
-      if (item.payload !== undefined) continue;
-      this.#items.set(item.id, { ...item, payload, ...(context ? { context } : {}) });
+      if (item.payload === undefined) this.#items.set(item.id, { ...item, ...kept });
     }
     return own.length > 0;
   }
@@ -284,6 +287,13 @@ export class MemoryInbox {
     const payload = new Uint8Array(item.payload ?? task?.payload ?? []);
     return { ...rest, payload, ...(context ? { context } : {}) };
   }
+}
+
+function marksOf({ edited, onDead }: Task): Pick<InboxItem, 'taskEdited' | 'taskOnDead'> {
+  return {
+    ...(edited === undefined ? {} : { taskEdited: edited }),
+    ...(onDead ? { taskOnDead: onDead } : {}),
+  };
 }
 
 function seen(nowMs: number) {

@@ -256,6 +256,8 @@ export class Actor {
     await session.query(
       `UPDATE ${this.#names.inbox} AS item SET ${columns.map(({ name }) => `${name} = u.${name}`).join(', ')},
          context = CASE WHEN ${isFirst} THEN task.context ELSE item.context END,
+         task_edited = CASE WHEN ${isFirst} THEN task.edited ELSE item.task_edited END,
+         task_on_dead = CASE WHEN ${isFirst} THEN task.on_dead ELSE item.task_on_dead END,
          payload = CASE WHEN ${isFirst} THEN task.original_payload ELSE item.payload END
        FROM (${source}) AS u LEFT JOIN ${this.#names.queue} AS task ON task.id = u.task_id
        WHERE item.id = ${params.add(item.id)}::bigint`,

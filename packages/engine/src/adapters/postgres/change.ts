@@ -8,7 +8,7 @@ import { encodeArray } from './arrays.ts';
 import { type Column, few, Params, rowsOf } from './batch.ts';
 import { columnsOfChange, identityColumns, isUuid } from './columns.ts';
 import { Restart, type Session } from './database.ts';
-import { failureJson } from './item-rows.ts';
+import { failureJson, KEPT } from './item-rows.ts';
 import {
   ONCE_MORE,
   openItems,
@@ -272,7 +272,7 @@ async function keepOriginals(
   });
   if (replaced.length === 0) return;
   await session.query(
-    `UPDATE ${names.inbox} AS item SET payload = q.original_payload, context = q.context
+    `UPDATE ${names.inbox} AS item SET ${KEPT}
      FROM ${names.queue} AS q
      WHERE item.task_id = ANY ($1::int8[]) AND item.payload IS NULL AND q.id = item.task_id`,
     [

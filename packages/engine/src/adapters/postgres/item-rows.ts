@@ -19,7 +19,11 @@ const itemColumns = [
   'CASE WHEN item.payload IS NULL THEN task.context ELSE item.context END AS context',
   'coalesce(item.payload, task.original_payload) AS payload',
   `${msOf('closed.closed_at')} AS closed_at, closed.closed_by, item.job, item.ordering_key, item.edit, item.edit_payload`,
+  'item.task_edited, item.task_on_dead',
 ].join(', ');
+
+/** What an item takes over from its task, which is `q`. */
+export const KEPT = `payload = q.original_payload, context = q.context, task_edited = q.edited, task_on_dead = q.on_dead`;
 
 export function selectItems(names: Names): string {
   return `SELECT ${itemColumns} FROM ${names.inbox} AS item LEFT JOIN ${names.queue} AS task ON task.id = item.task_id
@@ -30,7 +34,7 @@ export function itemOf(row: Row): InboxItem {
   const [id, taskId, messageId, kind, address, lane, state, reason, fingerprint] = row;
   const [attempt, maxAttempts, generation, occurrences, firstSeen, lastSeen] = row.slice(9);
   const [failure, context, payload, closedAt, closedBy, job, key] = row.slice(15);
-  const [editJson, editPayload] = row.slice(22);
+  const [editJson, editPayload, taskEdited, taskOnDead] = row.slice(22);
   return {
     id: numberOf(id),
     ...(taskId === null ? {} : { taskId: numberOf(taskId) }),
@@ -54,6 +58,8 @@ export function itemOf(row: Row): InboxItem {
     ...(job === null ? {} : { job: numberOf(job) }),
     ...(key === null ? {} : { orderingKey: key as string }),
     ...(editJson === null ? {} : { edit: editOf(editJson, editPayload) }),
+    ...(taskEdited === null ? {} : { taskEdited: numberOf(taskEdited) }),
+    ...(taskOnDead === null ? {} : { taskOnDead: taskOnDead as 'release' }),
   };
 }
 

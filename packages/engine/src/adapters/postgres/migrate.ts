@@ -13,7 +13,7 @@ import type { Connections, Dedicated } from './connections.ts';
 import { type Database, pause, type Session } from './database.ts';
 import { faultOf, isLockTimeout, sqlState } from './faults.ts';
 import { type Names, quoteName, quoteText } from './names.ts';
-import { splitState } from './open-schema.ts';
+import { addKept, splitState } from './open-schema.ts';
 import { numberOf, type Row } from './rows.ts';
 import {
   createQueue,
@@ -88,7 +88,7 @@ async function run(migration: Migration, names: Names, version: number): Promise
     return migration.inTransaction(
       `${await createSchema(migration, names)} ${setVersion(names, schemaVersion)} ${createQueue(names)}
        ${createTables(names)} ${createTrigger(names)} ${upgrade(names)} ${splitState(names)} ${indexes.join('; ')};
-       ${dropOldIndexes(names)}`,
+       ${dropOldIndexes(names)} ${addKept(names)}`,
     );
   }
   if (table === 'document') {
@@ -113,7 +113,7 @@ async function run(migration: Migration, names: Names, version: number): Promise
   const kept =
     version === 0 ? `${keepFilled(names)} ${await dropOldIdentity(migration, names)}` : '';
   await migration.inTransaction(
-    `${kept} ${dropOldIndexes(names)} ${setVersion(names, schemaVersion)}`,
+    `${kept} ${dropOldIndexes(names)} ${addKept(names)} ${setVersion(names, schemaVersion)}`,
   );
 }
 

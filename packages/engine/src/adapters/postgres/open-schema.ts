@@ -50,6 +50,11 @@ export function splitState(names: Names): string {
     UPDATE ${version} SET oldest = 4;`;
 }
 
+/** What an item keeps of its task beside payload and context, so that a task made anew from it is the same. */
+export function addKept({ inbox }: Names): string {
+  return `ALTER TABLE ${inbox} ADD COLUMN IF NOT EXISTS task_edited integer, ADD COLUMN IF NOT EXISTS task_on_dead text;`;
+}
+
 /** What the table of open items takes from an item, of the inbox as `item` or of something with its columns. */
 export const openColumns =
   'id, task_id, raw_id, generation, edited, reason, lane, fingerprint, ordering_key';

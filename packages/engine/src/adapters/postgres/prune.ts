@@ -2,6 +2,7 @@ import type { PruneRequest } from '../../ports/schedule.ts';
 import { encodeArray } from './arrays.ts';
 import type { Database } from './database.ts';
 import type { GroupTable } from './groups.ts';
+import { KEPT } from './item-rows.ts';
 import type { Names } from './names.ts';
 import { numberOf } from './rows.ts';
 import { NOW } from './times.ts';
@@ -36,7 +37,7 @@ export async function prune(
        WHERE item.task_id = ANY (ARRAY(SELECT id FROM old)) AND item.payload IS NULL ORDER BY item.id FOR UPDATE
      ),
      filled AS (
-       UPDATE ${names.inbox} AS item SET payload = q.original_payload, context = q.context
+       UPDATE ${names.inbox} AS item SET ${KEPT}
        FROM ${names.queue} AS q WHERE item.id = ANY (ARRAY(SELECT id FROM item)) AND q.id = item.task_id
      ),
      task AS (DELETE FROM ${names.queue} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING id)

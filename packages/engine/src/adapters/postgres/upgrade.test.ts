@@ -191,10 +191,21 @@ describePostgres(({ freshDatabase }) => {
       code: '42703',
     });
     await open();
-    expect(await value('SELECT version FROM redrive_schema')).toBe(4);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(5);
     for (const name of ['lane', 'fingerprint', 'job']) {
       expect(await value(`SELECT to_regclass('redrive_inbox_${name}')`)).not.toBeNull();
     }
+  });
+
+  test('from schema 4: older programs of that schema go on beside it', async () => {
+    await open();
+    await admin.query(`ALTER TABLE redrive_inbox DROP COLUMN task_edited, DROP COLUMN task_on_dead;
+      UPDATE redrive_schema SET version = 4`);
+    const store = await open();
+    expect((await admin.query('SELECT version, oldest FROM redrive_schema')).rows).toEqual([
+      { version: 5, oldest: 4 },
+    ]);
+    expect(await store.items({ limit: 1 })).toEqual({ items: [] });
   });
 
   test('leaves tables as it would have made them, also when it was interrupted', async () => {
@@ -203,7 +214,7 @@ describePostgres(({ freshDatabase }) => {
       UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'retry_queue_place'::regclass`);
     await open();
     await open('fresh');
-    expect(await value('SELECT version FROM redrive_schema')).toBe(4);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(5);
     expect(await value('SELECT oldest FROM redrive_schema')).toBe(4);
     const shape = (schema: string) =>
       admin.query(

@@ -52,7 +52,9 @@ export class InboxTable {
        WHERE id = ?1`,
     );
     this.#own = db.prepare(
-      'UPDATE redrive_inbox SET payload = ?2, context = ?3 WHERE id = ?1 AND payload IS NULL',
+      `UPDATE redrive_inbox SET payload = ?2, context = ?3,
+         (task_edited, task_on_dead) = (SELECT edited, on_dead FROM retry_queue WHERE id = redrive_inbox.task_id)
+       WHERE id = ?1 AND payload IS NULL`,
     );
     this.#record = db.prepare(
       `INSERT INTO redrive_attempts (task_id, generation, attempt, at, duration_ms, failure, answer)
@@ -64,7 +66,8 @@ export class InboxTable {
        WHERE task_id = ? ORDER BY id LIMIT ${MAX_ATTEMPTS}`,
     );
     this.#keep = db.prepare(
-      `UPDATE redrive_inbox SET (context, payload) = (SELECT context, original_payload FROM retry_queue WHERE id = ?1)
+      `UPDATE redrive_inbox SET (context, payload, task_edited, task_on_dead) =
+         (SELECT context, original_payload, edited, on_dead FROM retry_queue WHERE id = ?1)
        WHERE message_id = (SELECT message_id FROM retry_queue WHERE id = ?1) AND task_id = ?1 AND payload IS NULL`,
     );
     this.#move = db.prepare('UPDATE redrive_attempts SET task_id = ?2 WHERE task_id = ?1');

@@ -13,7 +13,8 @@ export const itemQuery = `SELECT item.id, item.task_id, lower(hex(item.message_i
     item.state, item.reason, item.fingerprint, item.attempt, item.max_attempts, item.generation,
     item.occurrences, item.first_seen, item.last_seen, item.failure,
     iif(item.payload IS NULL, task.context, item.context), coalesce(item.payload, task.original_payload),
-    item.closed_at, item.closed_by, item.job, item.ordering_key, item.edit, item.edit_payload
+    item.closed_at, item.closed_by, item.job, item.ordering_key, item.edit, item.edit_payload,
+    item.task_edited, item.task_on_dead
   FROM redrive_inbox item LEFT JOIN retry_queue task ON task.id = item.task_id`;
 
 export function itemOfRow(row: Row): InboxItem {
@@ -41,6 +42,8 @@ export function itemOfRow(row: Row): InboxItem {
   if (row[20] !== null) item.job = row[20] as number;
   if (row[21] !== null) item.orderingKey = row[21] as string;
   if (row[22] !== null) item.edit = editOf(row[22] as string, row[23] as Uint8Array | null);
+  if (row[24] !== null) item.taskEdited = row[24] as number;
+  if (row[25] !== null) item.taskOnDead = row[25] as 'release';
   return item;
 }
 

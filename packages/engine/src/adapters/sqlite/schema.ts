@@ -3,6 +3,7 @@ import { EngineError } from '../../errors.ts';
 import { version1 } from './version-1.ts';
 import { version2 } from './version-2.ts';
 import { version3 } from './version-3.ts';
+import { version4 } from './version-4.ts';
 
 /** One step of the schema. Steps are never changed once released, only added. */
 interface Migration {
@@ -16,6 +17,7 @@ const migrations: readonly Migration[] = [
   { version: 1, oldest: 1, sql: version1 },
   { version: 2, oldest: 2, sql: version2 },
   { version: 3, oldest: 3, sql: version3 },
+  { version: 4, oldest: 3, sql: version4 },
 ];
 
 /** The schema that this program knows. */

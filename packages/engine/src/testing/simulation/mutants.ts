@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
     file: 'moves.ts',
     from: "if (!task || task.lease !== by.lease || task.status !== 'pending') return",
     to: "if (!task || task.status !== 'pending') return",
-    seed: 4,
+    seed: 2,
   },
   {
     name: 'ack before commit',
@@ -31,14 +31,14 @@ export const mutants: readonly Mutant[] = [
     from: 'if (arrivals.length > 0) results = await this.#store(messages',
     to: `await this.#consumer?.ack(messages);
       if (arrivals.length > 0) results = await this.#store(messages`,
-    seed: 8,
+    seed: 4,
   },
   {
     name: 'ignore an arrival in delivery',
     file: 'moves.ts',
     from: 'if (task.lease !== undefined) return arriveInDelivery(arrival, task, nowMs, seed);',
     to: "if (task.lease !== undefined) return { result: 'duplicate' };",
-    seed: 9,
+    seed: 7,
   },
   {
     name: 'count only at settle',
@@ -59,7 +59,7 @@ export const mutants: readonly Mutant[] = [
     file: 'moves.ts',
     from: "if (task.dueAtMs > nowMs) return 'NOT_DUE';",
     to: '',
-    seed: 43,
+    seed: 61,
   },
   {
     name: 'never give up on lost workers',
@@ -80,7 +80,7 @@ export const mutants: readonly Mutant[] = [
     file: 'item-moves.ts',
     from: "if (item.state !== 'open') return { result: 'closed' };",
     to: '',
-    seed: 2,
+    seed: 4,
   },
   {
     name: 'nobody lets the line go on',
@@ -94,7 +94,7 @@ export const mutants: readonly Mutant[] = [
     file: 'item-moves.ts',
     from: 'blocked: task.orderingKey !== undefined,',
     to: 'blocked: false,',
-    seed: 1,
+    seed: 157,
   },
   {
     name: 'a canary without steps',
@@ -130,6 +130,6 @@ export const mutants: readonly Mutant[] = [
     from: 'if (await this.#schedule.writeState(this.#key, state, this.#version)) {',
     to: `await this.#schedule.writeState(this.#key, state, this.#version);
       if (slots.length > 0) {`,
-    seed: 64,
+    seed: 28,
   },
 ];
