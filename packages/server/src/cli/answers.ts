@@ -14,6 +14,7 @@ import type {
   JobView,
   LaneChange,
   LaneView,
+  MemberView,
   Page,
   Preview,
   ReadyView,
@@ -154,6 +155,8 @@ export const isJob = object<JobView>({
   per_second: maybe(number),
   created_at: text,
 });
+
+export const isMember = object<MemberView>({ item_id: number, result: maybe(text) });
 
 export const isLane = object<LaneView>({
   lane: text,

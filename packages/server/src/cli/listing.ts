@@ -22,6 +22,8 @@ interface Listing<T> {
   rowOf: (one: T, nowMs: number) => readonly Cell[];
   /** Said where there are none. */
   none?: string;
+  /** Which of them come first (`newest`). */
+  first?: 'oldest';
   /** What a program gets; absent: all of it. */
   dataOf?: (one: T) => unknown;
 }
@@ -43,7 +45,10 @@ export async function printList<T>(
   const rows = kept.map((one) => rowOf(one, nowMs));
   output.say(...(rows.length > 0 ? grid(columns, rows, output) : [none]));
   if (kept.length === listing.limit) {
-    output.say('', `These are the newest ${listing.limit}; --limit shows more.`);
+    output.say(
+      '',
+      `These are the ${listing.first ?? 'newest'} ${listing.limit}; --limit shows more.`,
+    );
   }
   return kept;
 }

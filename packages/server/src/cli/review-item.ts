@@ -41,6 +41,7 @@ export function itemLines(
         ['destination', destinationText(item.destination)],
         ['lane', shown(item.lane)],
         ['group', shown(item.fingerprint)],
+        ['order', item.ordering_key == null ? undefined : shown(item.ordering_key)],
         ['retries', `${item.retry_count} of ${item.max_retries}`],
         ['seen', plural(item.occurrences, 'time')],
         ['first', momentOf(item.first_seen_at, nowMs)],

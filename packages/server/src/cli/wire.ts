@@ -21,6 +21,7 @@ export type ItemDetail = Static<typeof review.ItemDetail>;
 export type GroupView = Static<typeof review.Group>;
 
 export type JobView = Static<typeof bulk.Job>;
+export type MemberView = Static<typeof bulk.Member>;
 export type LaneView = Static<typeof service.Lane>;
 export type LaneChange = Static<typeof service.LaneChange>;
 export type AuditView = Static<typeof service.AuditEntry>;

@@ -30,6 +30,11 @@ describe('redrive bulk', () => {
     expect((await scene.redrive('bulk list')).out).toMatch(
       /^ *\d+ +replay +finished +3\/3 +0 +(?:now|\S+ s ago) +local$/m,
     );
+    const [job] = await scene.json('bulk list');
+    const members = `bulk members ${Number(job!['id'])}`;
+    expect((await scene.redrive(members)).out).toMatch(/^ITEM +RESULT\n +1 +done\n/);
+    expect((await scene.redrive(`${members} --limit 2`)).out).toContain('the oldest 2; --limit');
+    expect(await scene.json(`${members} --result conflict`)).toEqual([]);
   });
 
   it('stops by itself where its canary comes back, and says why: exit code 1', async () => {

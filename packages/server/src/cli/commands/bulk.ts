@@ -1,5 +1,5 @@
 /** `redrive bulk`: many items of the inbox at once, as a job that the server carries out. */
-import { isJob, isPreview } from '../answers.ts';
+import { isJob, isMember, isPreview } from '../answers.ts';
 import { watchJob } from '../bulk-watch.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, type Command, exits } from '../command.ts';
@@ -94,6 +94,14 @@ export const commands: readonly Command[] = [
         value: 'time',
         summary: 'How long nothing of a step may have come back from a queue.',
       },
+      'max-failures': {
+        kind: 'number',
+        value: 'n',
+        min: 0,
+        max: 1_000_000,
+        whole: true,
+        summary: 'Stops when more have come back; 0 with a canary, never without.',
+      },
       destination: { kind: 'text', value: 'destination', summary: 'Send them there instead.' },
       watch: { kind: 'flag', summary: 'Stay and watch it.' },
       ...connection,
@@ -112,6 +120,7 @@ export const commands: readonly Command[] = [
         per_second: options['per-second'],
         canary: options.canary === undefined ? undefined : sizesOf('--canary', options.canary),
         observe_ms: options.observe,
+        max_failures: options['max-failures'],
         destination: options.destination,
       });
       const job = client.as(isJob, answer);
@@ -141,6 +150,36 @@ export const commands: readonly Command[] = [
         limit: options.limit,
         columns: jobColumns,
         rowOf: jobRow,
+      });
+      return exits.ok;
+    },
+  }),
+  command({
+    name: 'bulk members',
+    summary: 'List the items of a bulk job, the oldest first, and what became of each.',
+    usage: 'bulk members <job>',
+    about:
+      'done: sent, or closed. closed, unknown, gone: somebody else was faster. conflict: another task of the message is at the ' +
+      'destination. unaddressed: it says nowhere where it goes. fault: the store cannot write it. None: its turn has not come.',
+    options: {
+      result: {
+        kind: 'choice',
+        of: ['done', 'closed', 'unknown', 'gone', 'conflict', 'unaddressed', 'fault'],
+        summary: 'Only those that this became of.',
+      },
+      limit,
+      ...connection,
+    },
+    examples: ['redrive bulk members 7 --result conflict # what it could not send'],
+    async run({ positionals, options, json }, io) {
+      await printList(clientOf(options, io), outputOf(io, json), json, {
+        isOne: isMember,
+        path: `/api/v1/review/bulk/${readId(positionals[0], 'a job')}/members`,
+        query: { result: options.result },
+        limit: options.limit,
+        columns: [{ title: 'ITEM', right: true }, { title: 'RESULT' }],
+        rowOf: ({ item_id: item, result }) => [String(item), shown(textOf(result) ?? '')],
+        first: 'oldest',
       });
       return exits.ok;
     },

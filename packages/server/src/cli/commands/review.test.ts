@@ -38,6 +38,19 @@ describe('redrive review', () => {
     expect(await scene.json('review groups --all')).toMatchObject([{ open: 2 }]);
   });
 
+  it('writes on a cause who sees to it, and what is known', async () => {
+    const scene = await stage();
+    await fail(scene, 1);
+    const fingerprint = String((await scene.json('review groups'))[0]!['fingerprint']);
+    const note = ['review', 'note', fingerprint, '--owner', 'ann', '--note', 'since Monday'];
+    expect((await scene.redrive(note, { columns: 200 })).out).toMatch(/ann +since Monday/);
+    const [told] = await scene.json(['review', 'note', fingerprint, '--note', '']);
+    expect(told).toMatchObject({ fingerprint, owner: 'ann' });
+    expect(told).not.toHaveProperty('note');
+    expect((await scene.redrive(['review', 'note', fingerprint])).err).toContain('--owner');
+    expect((await scene.redrive('review note nowhere --owner ann')).code).toBe(1);
+  });
+
   it('shows an item with everything that is known', async () => {
     const scene = await stage();
     scene.receiver.body = 'no such customer';

@@ -4,7 +4,7 @@ import { type Client, clientOf, connection, ProblemError } from '../client.ts';
 import { command, type Command, exits, type Io } from '../command.ts';
 import { messageOf, readHeaders, readId, usageError } from '../inputs.ts';
 import { limit, printList } from '../listing.ts';
-import { absolute, type Column, type Output, outputOf, relative } from '../output.ts';
+import { absolute, type Column, grid, type Output, outputOf, relative } from '../output.ts';
 import { editItem } from '../review-edit.ts';
 import { itemLines } from '../review-item.ts';
 import { shown } from '../safe-text.ts';
@@ -113,6 +113,31 @@ export const commands: readonly Command[] = [
         columns: groupColumns,
         rowOf: groupRow,
       });
+      return exits.ok;
+    },
+  }),
+  command({
+    name: 'review note',
+    summary: 'Write on a cause what is known of it, or who sees to it.',
+    usage: 'review note <group>',
+    about: 'What is not given stays; an empty text takes it away.',
+    options: {
+      note: { kind: 'text', value: 'text', summary: 'What is known.' },
+      owner: { kind: 'text', value: 'name', summary: 'Who sees to it.' },
+      ...connection,
+    },
+    examples: [
+      `redrive review note 3f2a9c1d7be04a55 --owner payments --note 'waits for the import'`,
+    ],
+    async run({ positionals, options, json }, io) {
+      const { note, owner } = options;
+      if (note === undefined && owner === undefined) throw usageError('Give --note or --owner.');
+      const client = clientOf(options, io);
+      const output = outputOf(io, json);
+      const path = `/api/v1/review/groups/${encodeURIComponent(positionals[0]!)}`;
+      const after = client.as(isGroup, await client.patch(path, { note, owner }));
+      output.data(after);
+      output.say(...grid(groupColumns, [groupRow(after, client.nowMs())], output));
       return exits.ok;
     },
   }),

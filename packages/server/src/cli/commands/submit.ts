@@ -63,6 +63,11 @@ export const commands = [
         value: 'text',
         summary: 'Tasks of one key are delivered one after the other.',
       },
+      'on-dead': {
+        kind: 'choice',
+        of: ['block', 'release'],
+        summary: 'Whether those behind it wait while it lies in the inbox; they do unless told.',
+      },
       'retry-count': {
         kind: 'number',
         value: 'n',
@@ -197,6 +202,7 @@ function fieldsOf(options: {
   'due-at': string | undefined;
   'expires-in': number | undefined;
   'ordering-key': string | undefined;
+  'on-dead': 'block' | 'release' | undefined;
   'retry-count': number | undefined;
   error: string | undefined;
   class: (typeof classes)[number] | undefined;
@@ -212,6 +218,7 @@ function fieldsOf(options: {
     expires_at:
       expiresMs === undefined ? undefined : new Date(Date.now() + expiresMs).toISOString(),
     ordering_key: options['ordering-key'],
+    on_dead: options['on-dead'],
     retry_count: options['retry-count'],
     error_reason: options.error,
     classification: options.class?.toUpperCase(),
