@@ -41,10 +41,10 @@ describe('redrive review', () => {
   it('writes on a cause who sees to it, and what is known', async () => {
     const scene = await stage();
     await fail(scene, 1);
-    const fingerprint = String((await scene.json('review groups'))[0]!['fingerprint']);
+    const fingerprint = (await scene.json('review groups'))[0]!['fingerprint'] as string;
     const note = ['review', 'note', fingerprint, '--owner', 'ann', '--note', 'since Monday'];
     expect((await scene.redrive(note, { columns: 200 })).out).toMatch(/ann +since Monday/);
-    const [told] = await scene.json(['review', 'note', fingerprint, '--note', '']);
+    const [told] = await scene.json(['review', 'note', fingerprint, '--no-note']);
     expect(told).toMatchObject({ fingerprint, owner: 'ann' });
     expect(told).not.toHaveProperty('note');
     expect((await scene.redrive(['review', 'note', fingerprint])).err).toContain('--owner');

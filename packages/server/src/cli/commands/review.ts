@@ -120,17 +120,20 @@ export const commands: readonly Command[] = [
     name: 'review note',
     summary: 'Write on a cause what is known of it, or who sees to it.',
     usage: 'review note <group>',
-    about: 'What is not given stays; an empty text takes it away.',
+    about: 'What is not given stays.',
     options: {
       note: { kind: 'text', value: 'text', summary: 'What is known.' },
       owner: { kind: 'text', value: 'name', summary: 'Who sees to it.' },
+      'no-note': { kind: 'flag', summary: 'Takes the note away.' },
+      'no-owner': { kind: 'flag', summary: 'Nobody sees to it any more.' },
       ...connection,
     },
     examples: [
       `redrive review note 3f2a9c1d7be04a55 --owner payments --note 'waits for the import'`,
     ],
     async run({ positionals, options, json }, io) {
-      const { note, owner } = options;
+      const note = options['no-note'] ? '' : options.note;
+      const owner = options['no-owner'] ? '' : options.owner;
       if (note === undefined && owner === undefined) throw usageError('Give --note or --owner.');
       const client = clientOf(options, io);
       const output = outputOf(io, json);
