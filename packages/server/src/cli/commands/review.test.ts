@@ -41,7 +41,8 @@ describe('redrive review', () => {
   it('writes on a cause who sees to it, and what is known', async () => {
     const scene = await stage();
     await fail(scene, 1);
-    const fingerprint = (await scene.json('review groups'))[0]!['fingerprint'] as string;
+    const [group] = await scene.json('review groups');
+    const { fingerprint } = group as unknown as { fingerprint: string };
     const note = ['review', 'note', fingerprint, '--owner', 'ann', '--note', 'since Monday'];
     expect((await scene.redrive(note, { columns: 200 })).out).toMatch(/ann +since Monday/);
     const [told] = await scene.json(['review', 'note', fingerprint, '--no-note']);
