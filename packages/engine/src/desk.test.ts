@@ -257,6 +257,23 @@ describe('a bulk replay', () => {
     ]);
   });
 
+  test('waits for no other whose step of a canary waits', async () => {
+    const { engine, broken, dead } = shop();
+    engine.handle('bills', () => giveUp('no'));
+    await dead(...Array.from({ length: 200 }, (_, i) => i));
+    await engine.submit('bills', 1);
+    await engine.drain();
+    broken.clear();
+    await engine.pause('handler:orders');
+    for (let n = 1; n <= 100; n++) {
+      await engine.inbox.replayAll({ ids: [2 * n - 1, 2 * n] }, { canary: [1] });
+    }
+    const { id } = await engine.inbox.discardAll({ lane: 'handler:bills' });
+    await engine.advance('1s');
+    expect(await engine.inbox.job(100)).toMatchObject({ state: 'running', left: 1, underway: 1 });
+    expect(await engine.inbox.job(id)).toMatchObject({ state: 'finished', done: 1 });
+  });
+
   test('waits for no other that has sent everything, however long that is under way', async () => {
     const { engine, broken, dead } = shop();
     engine.handle('bills', () => giveUp('no'));
@@ -277,8 +294,8 @@ describe('a bulk replay', () => {
 
   test('is refused where too many are not over, and listed a page at a time', async () => {
     const { engine, dead } = shop();
-    await dead(...Array.from({ length: 200 }, (_, i) => i));
-    // A hundred of them send their first item; time stands still, so none sends another.
+    await dead(...Array.from({ length: 600 }, (_, i) => i));
+    // Each sends its first item; time stands still, so none sends another.
     const again = () => engine.inbox.replayAll({ all: true }, { perSecond: 1 });
     for (let n = 0; n < 500; n++) await again();
     await expect(again()).rejects.toMatchObject({ code: 'TOO_MANY_JOBS' });

@@ -51,11 +51,11 @@ export class InboxKeeper {
     const { store, host, nowMs, settings, ended } = this.#parts;
     const book = new JobBook(store);
     const { jobs } = await book.all();
-    const over = jobs.filter(({ job }) => isOver(job)).map(({ job }) => job.id);
-    const lowest = over.sort((a, b) => b - a)[MAX_JOBS - 1] ?? 0;
+    const over = jobs.map(({ job }) => job).filter(isOver);
+    const tooMany = new Set(over.sort(latestFirst).slice(MAX_JOBS));
     for (const { job, version } of jobs) {
       const isOld = (job.finishedAtMs ?? Infinity) < nowMs() - settings.retentionMs;
-      if (!isOld && !(isOver(job) && job.id < lowest)) continue;
+      if (!isOld && !tooMany.has(job)) continue;
       if (!isOver(job)) {
         // Nobody has let it go on. If somebody does at this moment, one of the two writes is too late.
         const after = cancelledJob(job, nowMs());
@@ -86,4 +86,8 @@ export class InboxKeeper {
     // The room is for what is open.
     if (isFull) await this.#prune(0, until);
   }
+}
+
+function latestFirst(a: Job, b: Job): number {
+  return (b.finishedAtMs ?? 0) - (a.finishedAtMs ?? 0) || b.id - a.id;
 }

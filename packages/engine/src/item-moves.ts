@@ -14,7 +14,10 @@ export interface ItemChange {
    * nothing of all this is written, and the answer is `conflict`.
    */
   added?: NewTask;
-  /** The item belongs to the new row from now on: it must be one. */
+  /**
+   * The item belongs to the new row from now on: it must be one. And it must be the last item of the row that is gone:
+   * where there is a later one, the message came back since and went its way, and the answer is `gone`.
+   */
   isMoved?: true;
 }
 

@@ -133,6 +133,30 @@ describe('the runner of bulk jobs', () => {
     await one.stop();
   });
 
+  test('looks at what waits when something of it is settled, not when others are written', async () => {
+    const { clock, store, runner, write } = await stage(3);
+    let looks = 0;
+    const tally = (...args: Parameters<MemoryStore['tally']>) => {
+      looks += 1;
+      return store.tally(...args);
+    };
+    await write({ action: 'replay' });
+    const one = runner('one', altered(store, { tally }));
+    one.start();
+    await clock.advance(20_000);
+    looks = 0;
+    for (let i = 0; i < 50; i++) {
+      one.wake();
+      one.settled(2);
+      await clock.advance(1);
+    }
+    expect(looks).toBeLessThan(2);
+    one.settled(1);
+    await clock.advance(1);
+    expect(looks).toBeGreaterThan(0);
+    await one.stop();
+  });
+
   test('stops a job whose members are not there any more, and says so', async () => {
     const { clock, store, runner, write, read, ended } = await stage(3);
     await write();

@@ -50,10 +50,10 @@ export class JobRunner {
   readonly #book: JobBook;
   readonly #ending = new AbortController();
   readonly #running = new Map<number, Promise<void>>();
-  /** Those of them that have something left to freeze or to act on. */
-  readonly #sending = new Set<number>();
-  /** Ends the wait of a job early: something was settled. Absent: nobody looks at it. */
-  #nudge: AbortController | undefined;
+  /** Those of them that freeze or act at present: what waits takes no room from others. */
+  readonly #busy = new Set<number>();
+  /** Ends the wait of a job early: something of it was settled, or somebody has changed it. Absent: it does not wait. */
+  readonly #nudges = new Map<number, AbortController>();
   /** Ends the wait for jobs early: somebody has begun or changed one. */
   #call = new AbortController();
   #isStarted = false;
@@ -72,6 +72,7 @@ export class JobRunner {
   async stop(): Promise<void> {
     this.#ending.abort();
     this.wake();
+    this.settled();
     await this.#work;
     await Promise.all(this.#running.values());
   }
@@ -83,14 +84,16 @@ export class JobRunner {
     this.#call = new AbortController();
     // With a reason of its own: an error for it would be made each time.
     call.abort(NUDGED);
-    this.settled();
   }
 
-  /** Something that a job has sent is settled: it may have room, or its step may have passed. */
-  settled(): void {
-    const nudge = this.#nudge;
-    this.#nudge = undefined;
-    nudge?.abort(NUDGED);
+  /** Something that this job, or any, has sent is settled: it may have room, or its step may have passed. */
+  settled(job?: number): void {
+    for (const id of job === undefined ? [...this.#nudges.keys()] : [job]) {
+      const nudge = this.#nudges.get(id);
+      if (!nudge) continue;
+      this.#nudges.delete(id);
+      nudge.abort(NUDGED);
+    }
   }
 
   async #run(): Promise<void> {
@@ -111,13 +114,17 @@ export class JobRunner {
     const { instance } = this.#parts;
     const { nowMs, jobs } = await this.#book.all();
     for (const { job, version } of jobs) {
-      if (job.state !== 'running' || this.#running.has(job.id)) continue;
-      if (!isFree(job, instance, nowMs)) continue;
-      if (this.#sending.size >= MAX_AT_ONCE || this.#ending.signal.aborted) return;
+      if (job.state !== 'running') {
+        this.settled(job.id);
+        continue;
+      }
+      if (this.#running.has(job.id) || !isFree(job, instance, nowMs)) continue;
+      if (this.#busy.size >= MAX_AT_ONCE || this.#ending.signal.aborted) return;
       const mine = this.#owned(job);
       if (!(await this.#book.write(mine, version))) continue;
       const work = this.#carryOut(mine, version + 1).finally(() => {
         this.#running.delete(job.id);
+        this.#nudges.delete(job.id);
         this.#makeRoom(job.id);
       });
       this.#running.set(job.id, work);
@@ -127,10 +134,8 @@ export class JobRunner {
   async #carryOut(job: Job, version: number): Promise<void> {
     const { host } = this.#parts;
     let held: Held | undefined = { job, version };
-    this.#sending.add(job.id);
+    this.#busy.add(job.id);
     while (held && !this.#ending.signal.aborted) {
-      // What was sent may be under way for long: others need not wait for that.
-      if (held.job.before === undefined && left(held.job) === 0) this.#makeRoom(job.id);
       try {
         held = await this.#step(held);
       } catch (error) {
@@ -143,27 +148,39 @@ export class JobRunner {
   }
 
   #makeRoom(job: number): void {
-    if (this.#sending.delete(job)) this.wake();
+    const isFull = this.#busy.size >= MAX_AT_ONCE;
+    if (this.#busy.delete(job) && isFull) this.wake();
   }
 
   /** What is held after it; undefined: the job is over, or another's. */
   async #step(held: Held): Promise<Held | undefined> {
     const { job, version } = held;
-    const nudge = (this.#nudge ??= new AbortController()).signal;
+    const nudge = this.#nudgeOf(job.id);
     const tally = await this.#tally(held);
     const move = nextMove(job, tally, this.#parts.nowMs());
     switch (move.do) {
       case 'leave':
         return undefined;
       case 'freeze':
+        this.#busy.add(job.id);
         return this.#freeze(held);
       case 'act':
+        this.#busy.add(job.id);
         return this.#act({ ...held, tally }, move);
       case 'wait':
+        this.#makeRoom(job.id);
         return this.#wait(held, move, nudge);
       case 'write':
         return this.#write(move.job, version);
     }
+  }
+
+  #nudgeOf(job: number): AbortSignal {
+    const known = this.#nudges.get(job);
+    if (known) return known.signal;
+    const nudge = new AbortController();
+    this.#nudges.set(job, nudge);
+    return nudge.signal;
   }
 
   async #freeze({ job, version }: Held): Promise<Held | undefined> {

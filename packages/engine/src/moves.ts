@@ -86,8 +86,11 @@ export function accept(
     case 'done':
       return rearm(arrival, task, nowMs, seed, 0);
     case 'failed': {
-      const record = { attempt: arrival.task.attempt, failure, durationMs: 0 };
-      return { result: 'duplicate', task, occurrence: { taskId: task.id }, record };
+      const { attempt, arrival: token } = arrival.task;
+      const record = { attempt, failure, durationMs: 0 };
+      // Known from now on: where only the answer is lost, it is not counted again.
+      const met: Task = token === undefined ? task : { ...task, arrival: token };
+      return { result: 'duplicate', task: met, occurrence: { taskId: task.id }, record };
     }
     case 'cancelled': {
       const item = itemOf('CAME_BACK', failure, task.lane);

@@ -73,12 +73,12 @@ export function wire(
       settled: (task, judgement, result) => {
         if (judgement.settlement.to === 'failed') outbox.wake();
         // A bulk job waits for room, or for its step.
-        if (task.job !== undefined) runner.settled();
+        if (task.job !== undefined) runner.settled(task.job);
         observer.settled(task, judgement, result);
       },
       refused: (task, reason, by) => {
         outbox.wake();
-        if (task.job !== undefined) runner.settled();
+        if (task.job !== undefined) runner.settled(task.job);
         observer.refused(task, reason, by);
       },
     },

@@ -227,7 +227,7 @@ export const replayCases: StoreCases = {
     deepEqual([after.status, after.edited, after.lane], ['pending', undefined, 'a']);
   },
 
-  'elsewhere leaves nothing that an older item could bring back': async ({ store }) => {
+  'elsewhere leaves nothing that an older item could bring back': async ({ store, pass }) => {
     const { task, item: first } = await dead(store);
     await actOne(store, first, { type: 'discard' });
     const came = arrivalOf(task);
@@ -236,6 +236,11 @@ export const replayCases: StoreCases = {
     await actOne(store, second, { type: 'replay', edit: { destination: elsewhere } });
     equal(await actOne(store, first, { type: 'restore' }), 'gone');
     equal((await row(store, task.id)).status, 'cancelled');
+    await pass(5);
+    await store.prune({ olderThanMs: { done: 0, retried: 0, cancelled: 0 }, limit: 10 });
+    equal(await store.get({ id: task.id }), undefined);
+    equal(await actOne(store, first, { type: 'restore' }), 'gone');
+    equal((await itemBy(store, first.id)).state, 'discarded');
   },
 
   'does nothing where the message is known at the new destination': async ({ store }) => {

@@ -146,6 +146,7 @@ export class Actions {
       const isReopened = inbox.get(item.id)?.state !== 'open';
       if (isReopened && inbox.hasOpenRaw(item.messageId)) return { result: 'gone' };
     }
+    if (change.isMoved && item && inbox.hasLater(item)) return { result: 'gone' };
     const known = added && tasks.find(added);
     if (!known || (known.status === 'cancelled' && !change.isMoved)) return change;
     return { result: 'conflict' };

@@ -74,6 +74,11 @@ export class MemoryInbox {
     return (this.#attempts.get(taskId) ?? []).slice(0, MAX_ATTEMPTS);
   }
 
+  /** Whether its message came back after it, to the same task. */
+  hasLater({ id, taskId }: InboxItem): boolean {
+    return [...this.#items.values()].some((item) => item.taskId === taskId && item.id > id);
+  }
+
   get(id: number): InboxItem | undefined {
     const item = this.#items.get(id);
     return item && this.#whole(item);

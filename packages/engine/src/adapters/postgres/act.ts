@@ -196,6 +196,7 @@ export class Actor {
     if (item?.state === 'open' && before.state !== 'open' && item.taskId === undefined) {
       if (await this.#hasOpenRaw(session, item.messageId)) return 'gone';
     }
+    if (isMoved && (await this.#hasLater(session, before))) return 'gone';
     const [addedId] = added ? await this.#inserter.insertIn(session, [added], wake) : [];
     if (added && addedId === undefined) {
       const isRevived = !isMoved && (await this.#revive(scene, added, nowMs));
@@ -238,6 +239,14 @@ export class Actor {
       `UPDATE ${this.#names.attempts} SET task_id = $2::bigint WHERE task_id = $1::bigint`,
       [from, to],
     );
+  }
+
+  async #hasLater(session: Session, { id, taskId, messageId }: InboxItem): Promise<boolean> {
+    const rows = await session.query(
+      `SELECT FROM ${this.#names.inbox} WHERE message_id = $1::uuid AND task_id = $2::bigint AND id > $3::bigint`,
+      [messageId, taskId, id],
+    );
+    return rows.length > 0;
   }
 
   async #hasOpenRaw(session: Session, messageId: string): Promise<boolean> {

@@ -89,6 +89,7 @@ export class Actions {
     const change = actOn(action, before, row, nowMs);
     if (before && this.#isOpenTwice(before, change)) return 'gone';
     const { item, task, added, isMoved } = change;
+    if (isMoved && inbox.hasLater(before!)) return 'gone';
     const known = added && tasks.find(added);
     if (known && (known.status !== 'cancelled' || isMoved)) return 'conflict';
     const addedId = added && !known ? changer.insert(added, nowMs, after) : undefined;

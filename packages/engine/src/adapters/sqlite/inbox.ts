@@ -17,6 +17,7 @@ export class InboxTable {
   readonly #occurred: StatementSync;
   readonly #byId: StatementSync;
   readonly #openRaw: StatementSync;
+  readonly #later: StatementSync;
   readonly #update: StatementSync;
   readonly #own: StatementSync;
   readonly #record: StatementSync;
@@ -46,6 +47,10 @@ export class InboxTable {
       db,
       `SELECT id FROM redrive_inbox INDEXED BY redrive_inbox_raw
        WHERE message_id = ? AND state = 'open' AND task_id IS NULL`,
+    );
+    this.#later = prepareRows(
+      db,
+      'SELECT id FROM redrive_inbox WHERE message_id = ? AND task_id = ? AND id > ? LIMIT 1',
     );
     this.#update = db.prepare(
       `UPDATE redrive_inbox SET task_id = ?2, state = ?3, closed_at = ?4, closed_by = ?5, edit = ?6, edit_payload = ?7
@@ -113,6 +118,11 @@ export class InboxTable {
   item(id: number): InboxItem | undefined {
     const row = this.#byId.get(id) as unknown as Row | undefined;
     return row && itemOfRow(row);
+  }
+
+  /** Whether its message came back after it, to the same task. */
+  hasLater({ id, taskId, messageId }: InboxItem): boolean {
+    return this.#later.get(bytesOfUuid(messageId), taskId!, id) !== undefined;
   }
 
   /** A message without a task is open once. */

@@ -80,7 +80,7 @@ export const mutants: readonly Mutant[] = [
     file: 'item-moves.ts',
     from: "if (item.state !== 'open') return { result: 'closed' };",
     to: '',
-    seed: 4,
+    seed: 7,
   },
   {
     name: 'nobody lets the line go on',
@@ -94,7 +94,7 @@ export const mutants: readonly Mutant[] = [
     file: 'item-moves.ts',
     from: 'blocked: task.orderingKey !== undefined,',
     to: 'blocked: false,',
-    seed: 157,
+    seed: 337,
   },
   {
     name: 'a canary without steps',
@@ -108,14 +108,14 @@ export const mutants: readonly Mutant[] = [
     file: 'jobs.ts',
     from: "if (tally.underway > 0) return { do: 'wait', ms: LOOK_MS, isLook: true };",
     to: '',
-    seed: 6,
+    seed: 16,
   },
   {
     name: 'send before the members are fixed',
     file: 'jobs.ts',
     from: 'if (job.before !== undefined) return',
     to: 'if (job.before !== undefined && job.total === 0) return',
-    seed: 6,
+    seed: 16,
   },
   {
     name: 'a job goes on whatever others write',
