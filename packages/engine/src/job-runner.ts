@@ -88,12 +88,14 @@ export class JobRunner {
 
   /** Something that this job, or any, has sent is settled: it may have room, or its step may have passed. */
   settled(job?: number): void {
-    for (const id of job === undefined ? [...this.#nudges.keys()] : [job]) {
-      const nudge = this.#nudges.get(id);
-      if (!nudge) continue;
-      this.#nudges.delete(id);
-      nudge.abort(NUDGED);
+    if (job === undefined) {
+      for (const id of this.#nudges.keys()) this.settled(id);
+      return;
     }
+    const nudge = this.#nudges.get(job);
+    if (!nudge) return;
+    this.#nudges.delete(job);
+    nudge.abort(NUDGED);
   }
 
   async #run(): Promise<void> {
