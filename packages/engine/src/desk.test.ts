@@ -21,6 +21,18 @@ function shop() {
   return { engine, broken, seen, dead };
 }
 
+/** So many dead orders in a lane that is paused, and one bill beside them. */
+async function standstill(orders: number) {
+  const { engine, broken, dead } = shop();
+  engine.handle('bills', () => giveUp('no'));
+  await dead(...Array.from({ length: orders }, (_, i) => i));
+  await engine.submit('bills', 1);
+  await engine.drain();
+  broken.clear();
+  await engine.pause('handler:orders');
+  return engine;
+}
+
 describe('one item', () => {
   test('is replayed once, whoever asks again', async () => {
     const { engine, broken, seen, dead } = shop();
@@ -258,13 +270,7 @@ describe('a bulk replay', () => {
   });
 
   test('waits for no other whose step of a canary waits', async () => {
-    const { engine, broken, dead } = shop();
-    engine.handle('bills', () => giveUp('no'));
-    await dead(...Array.from({ length: 200 }, (_, i) => i));
-    await engine.submit('bills', 1);
-    await engine.drain();
-    broken.clear();
-    await engine.pause('handler:orders');
+    const engine = await standstill(200);
     for (let n = 1; n <= 100; n++) {
       await engine.inbox.replayAll({ ids: [2 * n - 1, 2 * n] }, { canary: [1] });
     }
@@ -275,13 +281,7 @@ describe('a bulk replay', () => {
   });
 
   test('waits for no other that has sent everything, however long that is under way', async () => {
-    const { engine, broken, dead } = shop();
-    engine.handle('bills', () => giveUp('no'));
-    await dead(...Array.from({ length: 100 }, (_, i) => i));
-    await engine.submit('bills', 1);
-    await engine.drain();
-    broken.clear();
-    await engine.pause('handler:orders');
+    const engine = await standstill(100);
     for (let id = 1; id <= 100; id++) await engine.inbox.replayAll({ ids: [id] });
     const { id } = await engine.inbox.discardAll({ lane: 'handler:bills' });
     await engine.advance('1s');

@@ -40,7 +40,7 @@ export type {
 } from './ports/broker.ts';
 export type { Delivery, Outcome, Run } from './ports/delivery.ts';
 export type * from './ports/inbox.ts';
-export { jobKey } from './ports/inbox.ts';
+export { actResults, jobKey } from './ports/inbox.ts';
 export type * from './ports/schedule.ts';
 export type { Census, Store } from './ports/store.ts';
 export type { FailureReport, Reported } from './report.ts';
@@ -58,6 +58,6 @@ export type {
   TaskContext,
   TaskStatus,
 } from './task.ts';
-export { laneOf } from './task.ts';
+export { laneOf, reasons } from './task.ts';
 export { itemOf } from './item.ts';
 export { uuidOf } from './uuid.ts';

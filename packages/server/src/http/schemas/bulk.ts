@@ -1,3 +1,4 @@
+import { actResults } from '@redrive/engine';
 import { Type } from 'typebox';
 import { choice, GivenDestination, page, Time } from './common.ts';
 import { examples } from './examples.ts';
@@ -89,23 +90,12 @@ export const JobPath = Type.Object({
   id: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
 });
 
-const results = [
-  'done',
-  'unknown',
-  'closed',
-  'open',
-  'gone',
-  'unaddressed',
-  'conflict',
-  'fault',
-] as const;
-
 export const MemberFilter = Type.Object(
-  { result: Type.Optional(choice(results)), ...page(1000, 100) },
+  { result: Type.Optional(choice(actResults)), ...page(1000, 100) },
   { additionalProperties: false },
 );
 
 export const Member = Type.Object({
   item_id: Type.Integer(),
-  result: Type.Optional(choice(results, { description: 'Absent: its turn has not come yet.' })),
+  result: Type.Optional(choice(actResults, { description: 'Absent: its turn has not come yet.' })),
 });

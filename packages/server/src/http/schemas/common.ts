@@ -103,23 +103,6 @@ export const shownPayload = {
   ),
 };
 
-export const reasons = [
-  'EXHAUSTED',
-  'PERMANENT',
-  'EXPIRED',
-  'GAVE_UP',
-  'WORKER_LOST',
-  'UNROUTABLE',
-  'UNREADABLE',
-  'TOO_LARGE',
-  'TOO_FAR',
-  'HEADERS_TOO_LARGE',
-  'RETRY_AFTER_TOO_LONG',
-  'TOO_MANY_UNCOUNTED',
-  'INVALID_PAYLOAD',
-  'CAME_BACK',
-] as const;
-
 /** A schema that is kept under its name, and shown once in the document. */
 export function ref(id: string) {
   return Type.Unsafe<unknown>({ $ref: `${id}#` });

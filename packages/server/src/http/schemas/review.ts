@@ -1,3 +1,4 @@
+import { reasons } from '@redrive/engine';
 import { Type } from 'typebox';
 import {
   Attempt,
@@ -11,7 +12,6 @@ import {
   Headers,
   name,
   page,
-  reasons,
   ref,
   shownPayload,
   Time,
