@@ -395,6 +395,7 @@ describe('an error', () => {
 it('exports what a user needs, and no more', () => {
   expect(Object.keys(everything).sort()).toEqual([
     'EngineError',
+    'actResults',
     'bodyMark',
     'createEngine',
     'differenceOf',
@@ -406,6 +407,7 @@ it('exports what a user needs, and no more', () => {
     'laneOf',
     'lines',
     'moves',
+    'reasons',
     'retryIn',
     'snooze',
     'uuidOf',
