@@ -12,7 +12,7 @@ const failure = { class: 'transient', code: 'E' } as const;
 
 async function stage(items: number) {
   const clock = virtualClock();
-  const store = new MemoryStore(clock, 10_000);
+  const store = new MemoryStore(clock, 20_000);
   const logged: string[] = [];
   const log = (_: object, message: string) => void logged.push(message);
   const host = hostOf({
@@ -50,6 +50,14 @@ function altered(store: MemoryStore, methods: object): MemoryStore {
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   });
+}
+
+/** So many of those that wait are done; how many there were. */
+async function finish(store: MemoryStore, limit: number): Promise<number> {
+  const from = { kind: 'due' as const, lanes: [{ lane: newTask().lane, limit }] };
+  const { tasks } = await store.claim({ from, lease: 1, leaseMs: 1000, maxBytes: 1e9 });
+  await store.settle(tasks.map(({ id }) => ({ id, lease: 1, to: 'done' })));
+  return tasks.length;
 }
 
 function jobOf(items: number, more: Partial<Job>): Job {
@@ -154,6 +162,75 @@ describe('the runner of bulk jobs', () => {
     one.settled(1);
     await clock.advance(1);
     expect(looks).toBeGreaterThan(0);
+    await one.stop();
+  });
+
+  test.for([true, false])(
+    'sends on as what it sent is over here, and counts only where it does not know: %s',
+    async (isOver) => {
+      const { clock, store, runner, write, read } = await stage(9000);
+      let counts = 0;
+      const tally = (...args: Parameters<MemoryStore['tally']>) => {
+        counts += 1;
+        return store.tally(...args);
+      };
+      // All that is sent is over before the next is.
+      const act = async (...args: Parameters<MemoryStore['act']>) => {
+        const results = await store.act(...args);
+        for (let n = await finish(store, 2000); n > 0; n--) one.settled(1, isOver);
+        return results;
+      };
+      await write({ action: 'replay' });
+      const one = runner('one', altered(store, { tally, act }));
+      one.start();
+      await clock.advance(5000);
+      expect(await read()).toMatchObject({ state: 'finished', done: 9000 });
+      // At the beginning and at the end; and where nothing is known of what it sent, whenever the window seems full.
+      expect(counts > 2).toBe(!isOver);
+      await one.stop();
+    },
+  );
+
+  test('what moves is not parked, also where more is under way than there should be', async () => {
+    const { clock, store, runner, write, read } = await stage(14_000);
+    let isToldLate = true;
+    // Done before a count, and told after it: taken off twice.
+    const tally = async (...args: Parameters<MemoryStore['tally']>) => {
+      const isFull = (await store.tally(1, 1e6)).underway >= 5000;
+      if (!isToldLate || !isFull) return store.tally(...args);
+      isToldLate = false;
+      const done = await finish(store, 2000);
+      queueMicrotask(() => {
+        for (let n = done; n > 0; n--) one.settled(1, true);
+      });
+      return store.tally(...args);
+    };
+    await write({ action: 'replay' });
+    const one = runner('one', altered(store, { tally }));
+    one.start();
+    let most = 0;
+    for (let tenths = 0; tenths < 150; tenths++) {
+      await clock.advance(100);
+      most = Math.max(most, (await store.tally(1, 1e6)).underway);
+      for (let n = await finish(store, 10); n > 0; n--) one.settled(1, true);
+    }
+    expect(most).toBeGreaterThan(5000);
+    expect(most).toBeLessThanOrEqual(7000);
+    expect(await read()).toMatchObject({ parked: 0 });
+    await one.stop();
+  });
+
+  test('a canary is counted in every step, whatever is over here', async () => {
+    const { clock, store, runner, write, read } = await stage(30);
+    await write({ action: 'replay', canary: [1, 10] });
+    const one = runner('one');
+    one.start();
+    for (let i = 0; i < 20; i++) {
+      for (let n = 0; n < 50; n++) one.settled(1, true);
+      await clock.advance(1000);
+    }
+    expect(await store.tally(1, 100)).toMatchObject({ underway: 1 });
+    expect(await read()).toMatchObject({ step: 0, done: 1 });
     await one.stop();
   });
 

@@ -21,9 +21,11 @@ const RENEW_MS = 10_000;
 const MAX_AT_ONCE = 100;
 /** While nothing happens, a job looks less and less often. */
 const LONGEST_LOOK_MS = 2000;
-/** So many are made members in one commit, and so many are read in advance: a few ms each. */
-const FREEZE_AT_ONCE = 5000;
+/** So many are made members in one commit, and so many are read in advance: some 10 ms and a few. */
+const FREEZE_AT_ONCE = 10_000;
 const READ_AHEAD = 5000;
+/** For fewer it is worth to count what is under way. */
+const ROOM = 1000;
 /** After something that failed, so that a store in trouble is not asked without end. */
 const REST_MS = 1000;
 
@@ -54,6 +56,8 @@ export class JobRunner {
   readonly #busy = new Set<number>();
   /** Ends the wait of a job early: something of it was settled, or somebody has changed it. Absent: it does not wait. */
   readonly #nudges = new Map<number, AbortController>();
+  /** What this instance has settled for good of a job, since that was last asked. */
+  readonly #over = new Map<number, number>();
   /** Ends the wait for jobs early: somebody has begun or changed one. */
   #call = new AbortController();
   #isStarted = false;
@@ -86,12 +90,14 @@ export class JobRunner {
     call.abort(NUDGED);
   }
 
-  /** Something that this job, or any, has sent is settled: it may have room, or its step may have passed. */
-  settled(job?: number): void {
+  /** Something that this job, or any, has sent is settled, for good or not: it may have room, or its step may have passed. */
+  settled(job?: number, isOver = false): void {
     if (job === undefined) {
       for (const id of this.#nudges.keys()) this.settled(id);
       return;
     }
+    const over = this.#over.get(job);
+    if (isOver && over !== undefined) this.#over.set(job, over + 1);
     const nudge = this.#nudges.get(job);
     if (!nudge) return;
     this.#nudges.delete(job);
@@ -127,6 +133,7 @@ export class JobRunner {
       const work = this.#carryOut(mine, version + 1).finally(() => {
         this.#running.delete(job.id);
         this.#nudges.delete(job.id);
+        this.#over.delete(job.id);
         this.#makeRoom(job.id);
       });
       this.#running.set(job.id, work);
@@ -156,7 +163,7 @@ export class JobRunner {
 
   /** What is held after it; undefined: the job is over, or another's. */
   async #step(held: Held): Promise<Held | undefined> {
-    const { job, version } = held;
+    const { job } = held;
     const nudge = this.#nudgeOf(job.id);
     const tally = await this.#tally(held);
     const move = nextMove(job, tally, this.#parts.nowMs());
@@ -173,7 +180,7 @@ export class JobRunner {
         this.#makeRoom(job.id);
         return this.#wait(held, move, nudge);
       case 'write':
-        return this.#write(move.job, version);
+        return this.#write(move.job, held);
     }
   }
 
@@ -199,25 +206,36 @@ export class JobRunner {
   }
 
   async #wait(
-    { job, version, looks: before = 0 }: Held,
+    held: Held,
     { ms, isLook }: { ms: number; isLook?: true },
     nudge: AbortSignal,
   ): Promise<Held | undefined> {
     const { host, nowMs } = this.#parts;
+    const { tally: _, looks: before = 0, ...rest } = held;
     const looks = isLook && !nudge.aborted ? before : 0;
     const longest = isLook ? Math.min(ms * 2 ** looks, LONGEST_LOOK_MS) : ms;
     await pause(host, Math.min(longest, RENEW_MS), nudge);
-    const isLate = (job.owner?.untilMs ?? 0) - nowMs() < TURN_MS - RENEW_MS;
-    if (isLate) return this.#write(job, version);
-    return { job, version, looks: nudge.aborted ? 0 : Math.min(looks + 1, 10) };
+    const isLate = (held.job.owner?.untilMs ?? 0) - nowMs() < TURN_MS - RENEW_MS;
+    if (isLate) return this.#write(held.job, held);
+    return { ...rest, looks: nudge.aborted ? 0 : Math.min(looks + 1, 10) };
   }
 
-  /** Counted anew only when it matters: where failures stop the job, and where the window may be full. */
+  /**
+   * Counted anew only when it matters: in a canary, where failures stop the job, and where the window may be full. What is
+   * settled in the moment of a count may be missed or taken off twice: the window is no exact limit.
+   */
   async #tally({ job, tally }: Held): Promise<JobTally> {
-    if (job.action !== 'replay' || job.before !== undefined) return NOTHING;
-    const isKnown = tally && job.maxFailures === undefined && left(job) > 0;
-    if (isKnown && tally.underway - job.parked < WINDOW) return tally;
-    return this.#parts.store.tally(job.id, job.parked + WINDOW);
+    const isSending = job.state === 'running' && job.before === undefined;
+    if (job.action !== 'replay' || !isSending) return NOTHING;
+    const over = this.#over.get(job.id) ?? 0;
+    this.#over.set(job.id, 0);
+    const isExact = job.maxFailures !== undefined || job.step < job.canary.length;
+    if (tally && !isExact && left(job) > 0) {
+      const underway = Math.max(0, tally.underway - over);
+      if (underway - job.parked <= WINDOW - ROOM) return { ...tally, underway };
+    }
+    // More than the window: what is above it must be seen to become less, or it would be taken for standing still.
+    return this.#parts.store.tally(job.id, job.parked + 2 * WINDOW);
   }
 
   async #act(
@@ -227,7 +245,7 @@ export class JobRunner {
     const { job, most = Infinity } = held;
     const ahead = await this.#ahead(held, Math.min(limit, most));
     const ids = ahead.slice(0, Math.min(limit, most));
-    if (ids.length === 0) return this.#write(brokenJob(job, this.#parts.nowMs()), held.version);
+    if (ids.length === 0) return this.#write(brokenJob(job, this.#parts.nowMs()), held);
     held = { ...held, ahead };
     try {
       return await this.#actOn(held, ids, actionOf(job, isTrial));
@@ -293,11 +311,12 @@ export class JobRunner {
     };
   }
 
-  async #write(after: Job, version: number): Promise<Held | undefined> {
+  /** Says something else of it; its members stay where they are. */
+  async #write(after: Job, { version, ahead }: Held): Promise<Held | undefined> {
     const job = this.#owned(after);
     if (!(await this.#book.write(job, version))) return this.#reload(job.id);
     if (job.state !== 'running') this.#parts.ended(job);
-    return { job, version: version + 1 };
+    return { job, version: version + 1, ...(ahead ? { ahead } : {}) };
   }
 
   /** As it is now, if it is still this instance's to carry out. */

@@ -12,6 +12,8 @@ function fieldsOf(policy: DefinedPolicy): Policy {
 
 const PREFIX = 'policy:';
 const MAX_CACHED = 10_000;
+/** Of one policy. */
+const MAX_VARIANTS = 100;
 const MAX_ATTEMPTS = 1_000_000_000;
 
 /** A policy for durable work: a server may ask for a day of patience, where a call in process has a minute. */
@@ -38,8 +40,7 @@ export class Policies {
   readonly #known = new Map<string, DefinedPolicy>();
   readonly #stored = new Set<string>();
   /** With the task's own number of attempts. */
-  readonly #variants = new Map<string, DefinedPolicy>();
-
+  readonly #variants = new WeakMap<DefinedPolicy, Map<number | 'once', DefinedPolicy>>();
   readonly #most = new WeakMap<DefinedPolicy, number>();
 
   constructor(
@@ -120,26 +121,34 @@ export class Policies {
     if (policy.maxAttempts === maxAttempts) return policy;
     // A row may say anything: by hand, or by the document's own INSERT.
     maxAttempts = Math.min(Math.max(1, maxAttempts), MAX_ATTEMPTS);
-    const key = `${policy.fingerprint} ${maxAttempts}`;
-    let variant = this.#variants.get(key);
+    const variants = this.#variantsOf(policy);
+    let variant = variants.get(maxAttempts);
     if (!variant) {
       variant = definePolicy({ ...fieldsOf(policy), maxAttempts });
-      if (this.#variants.size >= MAX_CACHED) this.#variants.clear();
-      this.#variants.set(key, variant);
+      if (variants.size >= MAX_VARIANTS) variants.clear();
+      variants.set(maxAttempts, variant);
     }
     return variant;
   }
 
   /** One execution, whatever an override says. */
   #once(policy: DefinedPolicy): DefinedPolicy {
-    const key = `${policy.fingerprint} once`;
-    let variant = this.#variants.get(key);
+    const variants = this.#variantsOf(policy);
+    let variant = variants.get('once');
     if (!variant) {
       const { overrides: _, ...fields } = fieldsOf(policy);
       variant = definePolicy({ ...fields, maxAttempts: 1 });
-      this.#variants.set(key, variant);
+      variants.set('once', variant);
     }
     return variant;
+  }
+
+  #variantsOf(policy: DefinedPolicy): Map<number | 'once', DefinedPolicy> {
+    const known = this.#variants.get(policy);
+    if (known) return known;
+    const variants = new Map<number | 'once', DefinedPolicy>();
+    this.#variants.set(policy, variants);
+    return variants;
   }
 
   #remember(fingerprint: string, policy: DefinedPolicy): void {

@@ -73,12 +73,13 @@ export function wire(
       settled: (task, judgement, result) => {
         if (judgement.settlement.to === 'failed') outbox.wake();
         // A bulk job waits for room, or for its step.
-        if (task.job !== undefined) runner.settled(task.job);
+        const isOver = judgement.settlement.to !== 'pending' && result === 'settled';
+        if (task.job !== undefined) runner.settled(task.job, isOver);
         observer.settled(task, judgement, result);
       },
       refused: (task, reason, by) => {
         outbox.wake();
-        if (task.job !== undefined) runner.settled(task.job);
+        if (task.job !== undefined) runner.settled(task.job, true);
         observer.refused(task, reason, by);
       },
     },

@@ -47,15 +47,19 @@ export async function heldBy(file: string): Promise<{ tasks: number; items: numb
   const log = statSync(`${file}-wal`, { throwIfNoEntry: false });
   if (log === undefined || log.size === 0) url.searchParams.set('immutable', '1');
   const db = new DatabaseSync(url, { readOnly: true });
+  const has = (table: string) =>
+    db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table) !== undefined;
   const count = (table: string, condition: string): number => {
-    const known = db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(table);
     const sql = `SELECT count(*) AS number FROM ${table} WHERE ${condition}`;
-    return known ? Number(db.prepare(sql).get()?.['number']) : 0;
+    return has(table) ? Number(db.prepare(sql).get()?.['number']) : 0;
   };
   try {
     return {
       tasks: count('retry_queue', `status = 'pending'`),
-      items: count('redrive_inbox', `state = 'open'`),
+      // Up to schema 4 an item said so itself.
+      items: has('redrive_open')
+        ? count('redrive_open', 'true')
+        : count('redrive_inbox', `state = 'open'`),
     };
   } finally {
     db.close();

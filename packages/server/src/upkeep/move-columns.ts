@@ -40,16 +40,11 @@ export const taskColumns = columns(`
 export const attemptColumns = columns(`
   task_id int8, generation int4, attempt int4, at time, duration_ms float8, failure json, answer text`);
 
+/** What there is of an item in its row, in PostgreSQL while it is open, and once it is closed. */
 export const itemColumns = columns(`
-  id int8, task_id int8, message_id uuid, kind text, address text, lane text, state text, reason text, fingerprint text,
+  id int8, task_id int8, message_id uuid, kind text, address text, lane text, reason text, fingerprint text,
   attempt int4, max_attempts int4, generation int4, occurrences int4, first_seen time, last_seen time, failure json,
-  context json, payload bytea, closed_at time, closed_by text, ordering_key text, edit json, edit_payload bytea,
-  task_edited int4, task_on_dead text`);
-
-/** What PostgreSQL keeps of an item in its row, while it is open, and once it is closed. */
-export const factColumns = itemColumns.filter(
-  ({ name }) => !['state', 'closed_at', 'closed_by'].includes(name),
-);
+  context json, payload bytea, ordering_key text, edit json, edit_payload bytea, task_edited int4, task_on_dead text`);
 export const openColumns = columns(`
   id int8, task_id int8, raw_id uuid, generation int4, edited bool, reason text, lane text, fingerprint text,
   ordering_key text`);
@@ -74,6 +69,7 @@ const left: Readonly<Record<string, readonly string[]>> = {
   retry_queue: ['job', 'line'],
   redrive_attempts: ['id'],
   redrive_inbox: ['job'],
+  redrive_open: ['id', 'task_id', 'raw_id', 'edited', 'reason', 'lane', 'fingerprint'],
   redrive_outbox: ['id'],
   redrive_audit: ['id'],
   redrive_state: ['version'],
@@ -87,6 +83,7 @@ const moved: Readonly<Record<string, readonly MovedColumn[]>> = {
   retry_queue: taskColumns,
   redrive_attempts: attemptColumns,
   redrive_inbox: itemColumns,
+  redrive_closed: closedColumns,
   redrive_outbox: outboxColumns,
   redrive_audit: auditColumns,
   redrive_state: documentColumns,

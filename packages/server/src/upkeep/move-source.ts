@@ -43,6 +43,10 @@ export interface SourceCounts {
 
 const PART_ROWS = 500;
 const PART_BYTES = 4 * 1024 * 1024;
+/** An item, and how it was closed if it was. */
+const selectItems = `SELECT ${itemColumns.map(({ name }) => `item.${name}`).join(', ')},
+    coalesce(closed.state, 'open') AS state, closed.closed_at, closed.closed_by
+  FROM redrive_inbox item LEFT JOIN redrive_closed closed ON closed.id = item.id`;
 /** Bulk jobs and their counter mean nothing elsewhere, nor does our own sign. */
 const isDocument = `key NOT LIKE 'job:%' AND key NOT IN ('jobs', '${MOVING}')`;
 
@@ -131,8 +135,7 @@ export class MoveSource {
        WHERE task_id IN (SELECT id FROM retry_queue WHERE id BETWEEN ? AND ?) ORDER BY id`,
     );
     const items = this.#db.prepare(
-      `SELECT ${names(itemColumns)} FROM redrive_inbox
-       WHERE task_id IN (SELECT id FROM retry_queue WHERE id BETWEEN ? AND ?) ORDER BY id`,
+      `${selectItems} WHERE task_id IN (SELECT id FROM retry_queue WHERE id BETWEEN ? AND ?) ORDER BY item.id`,
     );
     return { tasks, attempts: attempts.all(from, to), items: items.all(from, to) };
   }
@@ -140,8 +143,8 @@ export class MoveSource {
   /** Items that never had a task, or whose task is gone. */
   items(after: number): SourceRow[] {
     return this.#part(
-      `SELECT ${names(itemColumns)} FROM redrive_inbox
-       WHERE id > ? AND (task_id IS NULL OR task_id NOT IN (SELECT id FROM retry_queue)) ORDER BY id`,
+      `${selectItems}
+       WHERE item.id > ? AND (task_id IS NULL OR task_id NOT IN (SELECT id FROM retry_queue)) ORDER BY item.id`,
       after,
       'payload',
     );

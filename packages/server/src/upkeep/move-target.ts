@@ -6,7 +6,7 @@ import {
   auditColumns,
   closedColumns,
   documentColumns,
-  factColumns,
+  itemColumns,
   noteColumns,
   openColumns,
   outboxColumns,
@@ -202,9 +202,9 @@ export class MoveTarget {
       ...row,
       id: Number(row['id']) + itemBase,
     }));
-    await insertRows(this.#client, 'redrive_inbox', factColumns, shifted, {});
+    await insertRows(this.#client, 'redrive_inbox', itemColumns, shifted, {});
     const open = shifted.filter((row) => row['state'] === 'open').map(asOpen);
-    const closed = shifted.filter((row) => row['state'] !== 'open').map(asClosed);
+    const closed = shifted.filter((row) => row['state'] !== 'open');
     await insertRows(this.#client, 'redrive_closed', closedColumns, closed, {});
     const opened = await insertRows(this.#client, 'redrive_open', openColumns, open, {
       // Any of them: an open item of the same message is there already.
@@ -289,11 +289,6 @@ export class MoveTarget {
 function asOpen(row: SourceRow): SourceRow {
   const { task_id = null, message_id = null, edit = null } = row;
   return { ...row, raw_id: task_id === null ? message_id : null, edited: edit === null ? 0 : 1 };
-}
-
-function asClosed(row: SourceRow): SourceRow {
-  const { closed_at = null, last_seen = null } = row;
-  return { ...row, closed_at: closed_at ?? last_seen };
 }
 
 function shiftTasks(rows: readonly SourceRow[], taskBase: number): SourceRow[] {

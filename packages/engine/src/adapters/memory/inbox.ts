@@ -139,8 +139,9 @@ export class MemoryInbox {
     const isOwn = before.payload !== undefined || item.edit !== undefined;
     const own = { payload: new Uint8Array(payload), ...(context ? { context } : {}) };
     const task = before.taskId === undefined ? undefined : this.#taskOf(before.taskId);
-    const kept = before.payload === undefined && task ? marksOf(task) : {};
-    this.#set({ ...rest, ...(isOwn ? { ...own, ...kept } : {}) });
+    const { taskEdited: edited, taskOnDead: onDead } = before;
+    const marks = marksOf(before.payload === undefined ? (task ?? {}) : { edited, onDead });
+    this.#set({ ...rest, ...(isOwn ? { ...own, ...marks } : {}) });
   }
 
   /** False: there is nothing of that message here. */
@@ -294,7 +295,13 @@ export class MemoryInbox {
   }
 }
 
-function marksOf({ edited, onDead }: Task): Pick<InboxItem, 'taskEdited' | 'taskOnDead'> {
+interface Marks {
+  edited?: Task['edited'] | undefined;
+  onDead?: Task['onDead'] | undefined;
+}
+
+/** What an item keeps of its task beside payload and context. */
+function marksOf({ edited, onDead }: Marks): Pick<InboxItem, 'taskEdited' | 'taskOnDead'> {
   return {
     ...(edited === undefined ? {} : { taskEdited: edited }),
     ...(onDead ? { taskOnDead: onDead } : {}),

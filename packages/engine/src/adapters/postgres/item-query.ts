@@ -3,7 +3,7 @@ import { encodeArray } from './arrays.ts';
 import type { Params } from './batch.ts';
 import { boundedMs, countOf, idOf } from './bounds.ts';
 import { isUuid } from './columns.ts';
-import type { Names } from './names.ts';
+import { type Names, quoteText } from './names.ts';
 import { kept } from './rows.ts';
 import { timeAt } from './times.ts';
 
@@ -41,7 +41,8 @@ export function pageText(
 /**
  * Every way leads through one index, whatever the planner thinks of the table: it must neither walk down the ids for the
  * few that match, nor read and sort all that match for a few of them. So what an index begins with is a bound, not an
- * equation, and sorted by; and it is not told how many are wanted. Open items are few and have a table of their own.
+ * equation, and sorted by; and it is not told how many are wanted. Open items are few and have a table of their own; closed
+ * ones have an index for each state.
  */
 function scanText(
   names: Names,
@@ -59,9 +60,11 @@ function scanText(
       return `SELECT id FROM (
           SELECT id FROM ${table} AS item WHERE ${conditionOf(names, filter, by, params)} OFFSET 0
         ) AS item WHERE id < ${before} ORDER BY id DESC LIMIT ${most}`;
+    case 'state':
+      return `SELECT id FROM ${table} AS item WHERE state = ${quoteText(filter.state!)} AND id < ${before}
+        ORDER BY id DESC LIMIT (SELECT ${most})`;
     case 'fingerprint':
-    case 'lane':
-    case 'state': {
+    case 'lane': {
       const value = `${params.add(kept(filter[by]))}::text`;
       return `SELECT id FROM ${table} AS item
         WHERE (${by}, id) < (${value}, ${before}) AND (${by}, id) >= (${value}, 0::bigint)

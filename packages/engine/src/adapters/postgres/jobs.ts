@@ -13,11 +13,10 @@ import { few, Params, rowsOf } from './batch.ts';
 import { countOf } from './bounds.ts';
 import { type Database, Restart, type Session } from './database.ts';
 import { holdJob, writeJob } from './documents.ts';
-import { isPossible, MAX_SCANNED, nextOf, pageText } from './item-query.ts';
-import { membersText } from './members-text.ts';
+import { isPossible, MAX_SCANNED, nextOf } from './item-query.ts';
+import { freezeText, membersText, tallyText } from './members-text.ts';
 import type { Names } from './names.ts';
 import { numberOf, parsed, timeOf } from './rows.ts';
-import { msOf } from './times.ts';
 
 /** The members of bulk jobs, and what became of them. */
 export class JobTable {
@@ -52,24 +51,8 @@ export class JobTable {
     job: number,
   ): Promise<Frozen> {
     const params = new Params();
-    const { members } = this.#names;
-    const parts = pageText(this.#names, filter, { before, limit }, params, MAX_SCANNED);
-    const number = `${params.add(job)}::bigint`;
-    const insert = `INSERT INTO ${members} (job, item_id) SELECT ${number}, id FROM page`;
-    // The pages of a job hardly ever overlap: to look for a conflict with each would cost as much as to insert it.
-    const [row] = await session.query(
-      `WITH ${parts},
-       page AS MATERIALIZED (SELECT id FROM found ORDER BY id DESC LIMIT ${params.add(countOf(limit))}::int4),
-       overlap AS MATERIALIZED (
-         SELECT FROM ${members} WHERE (job, item_id) >= (${number}, (SELECT min(id) FROM page))
-           AND (job, item_id) <= (${number}, (SELECT max(id) FROM page)) LIMIT 1
-       ),
-       fresh AS (${insert} WHERE NOT EXISTS (SELECT FROM overlap) ORDER BY id),
-       other AS (${insert} WHERE EXISTS (SELECT FROM overlap) ORDER BY id ON CONFLICT DO NOTHING)
-       SELECT (SELECT count(*) FROM found) AS found, (SELECT count(*) FROM scanned) AS scanned,
-         (SELECT min(id) FROM scanned) AS lowest, (SELECT count(*) FROM page) AS added, (SELECT min(id) FROM page) AS last`,
-      params.values,
-    );
+    const text = freezeText(this.#names, filter, { before, limit }, job, params);
+    const [row] = await session.query(text, params.values);
     const [found, scanned, lowest, added, last] = row!.map(numberOf);
     const seen = { found: found!, scanned: scanned!, lowest: lowest! };
     const next = nextOf(filter, limit, seen, last, MAX_SCANNED);
@@ -86,21 +69,8 @@ export class JobTable {
     }));
   }
 
-  /** In one statement, so that nothing is counted twice or not at all on its way from one to the other. */
   async tally(job: number, most: number): Promise<JobTally> {
-    const { queue, inbox } = this.#names;
-    const tasks = (status: string) =>
-      `FROM ${queue} WHERE job = $1::bigint AND status = '${status}' AND status <> 'done'`;
-    const [row] = await this.#database.queryAgain(
-      `SELECT (SELECT count(*) FROM (SELECT ${tasks('pending')} LIMIT $2::int4) AS task),
-         (SELECT count(*) FROM (SELECT ${tasks('pending')} AND blocked LIMIT $2::int4) AS task),
-         (SELECT count(*) FROM (SELECT ${tasks('retried')} LIMIT $2::int4) AS task),
-         (SELECT ${msOf('max(finished_at)')} ${tasks('retried')}),
-         (SELECT count(*) ${tasks('cancelled')}),
-         (SELECT count(*) FROM ${inbox} WHERE job = $1::bigint),
-         (SELECT failure FROM ${inbox} WHERE job = $1::bigint ORDER BY job DESC, id DESC LIMIT 1)`,
-      [job, countOf(most)],
-    );
+    const [row] = await this.#database.queryAgain(tallyText(this.#names), [job, countOf(most)]);
     const [underway, blocked, taken, takenAt, cancelled, back, failure] = row!;
     return {
       underway: numberOf(underway),

@@ -192,7 +192,7 @@ describePostgres(({ freshDatabase }) => {
       UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'retry_queue_finished'::regclass`);
     const store = await open();
     expect((await claimDue(store, 'queue:orders')).tasks).toHaveLength(1);
-    expect(await value('SELECT version FROM redrive_schema')).toBe(5);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(6);
     expect(
       await value(
         `SELECT bool_and(indisvalid) FROM pg_index WHERE indrelid = 'retry_queue'::regclass`,
@@ -219,10 +219,10 @@ describePostgres(({ freshDatabase }) => {
 
   test('refuses tables that need a newer program, and names both', async () => {
     await open();
-    await admin.query('UPDATE redrive_schema SET version = 7, oldest = 6');
+    await admin.query('UPDATE redrive_schema SET version = 8, oldest = 7');
     await expect(open()).rejects.toMatchObject({
       code: 'SCHEMA_TOO_NEW',
-      message: expect.stringMatching(/schema 7.* 6 or later; this one knows 5/),
+      message: expect.stringMatching(/schema 8.* 7 or later; this one knows 6/),
     });
   });
 

@@ -24,7 +24,13 @@ import {
   queueIndexes,
   schemaVersion,
 } from './schema.ts';
-import { dropOldIndexes, inboxIndexes, upgrade, upgradedQueueIndexes } from './upgrade.ts';
+import {
+  closedIndexes,
+  dropOldIndexes,
+  inboxIndexes,
+  upgrade,
+  upgradedQueueIndexes,
+} from './upgrade.ts';
 
 export interface MigrationParts {
   database: Database;
@@ -125,6 +131,7 @@ function indexesOf(names: Names): [table: string, index: Index][] {
       index,
     ]),
     ...inboxIndexes.map((index): [string, Index] => [names.inbox, index]),
+    ...closedIndexes.map((index): [string, Index] => [names.closed, index]),
   ];
 }
 

@@ -11,7 +11,7 @@ import { migratePostgres } from './index.ts';
 import { namesIn } from './names.ts';
 import { bulkText, lookText, shortText } from './act-text.ts';
 import { MAX_SCANNED, pageText } from './item-query.ts';
-import { membersText } from './members-text.ts';
+import { freezeText, membersText, tallyText } from './members-text.ts';
 import {
   advanceText,
   dropLinesText,
@@ -195,6 +195,11 @@ describePostgres(({ freshDatabase }) => {
     'items by their ids': page({ ids: [1, 2, 3] }),
     'a thousand of many': page({ lane: 'lane 1', state: 'replayed' }, 1000),
     'a thousand of a cause': page({ fingerprint: 'f1' }, 1000),
+    'items of a state that none has': page({ state: 'discarded' }),
+    'the members of a page': (params) =>
+      freezeText(names, { state: 'open' }, { before: 4000, limit: 50 }, 9, params),
+    'what became of a job': (params) =>
+      tallyText(names).replaceAll('$1', params.add(1)).replaceAll('$2', params.add(5000)),
     'a search in many': page({ state: 'replayed', text: 'nothing' }),
   };
 
@@ -209,6 +214,20 @@ describePostgres(({ freshDatabase }) => {
         expect(plan, state).toContain('Index Scan using redrive_members_pkey');
         expect(plan, state).not.toContain('Sort');
       }
+    }
+  });
+
+  test('finds a page among the members of its job by its bounds, and a state by its own index', async () => {
+    await fillLines(40_000);
+    await admin.query(`INSERT INTO redrive_members (job, item_id)
+      SELECT 9, i FROM generate_series(5000, 40000) AS i`);
+    for (const state of ['new', 'analysed']) {
+      if (state === 'analysed') await admin.query('ANALYZE');
+      expect(await planOf(ofLines['the members of a page']!), state).toMatch(
+        /Index Cond: \(\(job = .* AND \(item_id >= .*\) AND \(item_id <= /,
+      );
+      const rare = await planOf(ofLines['items of a state that none has']!);
+      expect(rare, state).toContain('redrive_closed_discarded');
     }
   });
 

@@ -15,5 +15,8 @@ export const holding = `ordering_key IS NOT NULL AND (status = 'pending' OR stat
 /** Of an ordered task: has its turn. */
 export const active = `${holding} AND status = 'pending' AND NOT blocked`;
 
-/** Replayed by a bulk job, and not done. */
-export const ofJob = `job IS NOT NULL AND status <> 'done'`;
+/** Replayed by a bulk job, and on its way. */
+export const underway = `job IS NOT NULL AND status = 'pending'`;
+
+/** Replayed by a bulk job: handed over to a broker, or cancelled on its way. */
+export const ended = `job IS NOT NULL AND status IN ('retried', 'cancelled')`;

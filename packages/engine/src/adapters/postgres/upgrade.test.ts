@@ -191,7 +191,7 @@ describePostgres(({ freshDatabase }) => {
       code: '42703',
     });
     await open();
-    expect(await value('SELECT version FROM redrive_schema')).toBe(5);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(6);
     for (const name of ['lane', 'fingerprint', 'job']) {
       expect(await value(`SELECT to_regclass('redrive_inbox_${name}')`)).not.toBeNull();
     }
@@ -203,7 +203,7 @@ describePostgres(({ freshDatabase }) => {
       UPDATE redrive_schema SET version = 4`);
     const store = await open();
     expect((await admin.query('SELECT version, oldest FROM redrive_schema')).rows).toEqual([
-      { version: 5, oldest: 4 },
+      { version: 6, oldest: 4 },
     ]);
     expect(await store.items({ limit: 1 })).toEqual({ items: [] });
   });
@@ -214,7 +214,7 @@ describePostgres(({ freshDatabase }) => {
       UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'retry_queue_place'::regclass`);
     await open();
     await open('fresh');
-    expect(await value('SELECT version FROM redrive_schema')).toBe(5);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(6);
     expect(await value('SELECT oldest FROM redrive_schema')).toBe(4);
     const shape = (schema: string) =>
       admin.query(

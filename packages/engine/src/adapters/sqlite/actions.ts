@@ -13,6 +13,7 @@ import type { Task } from '../../task.ts';
 import type { Changer } from './change.ts';
 import type { InboxTable } from './inbox.ts';
 import type { ItemList } from './item-list.ts';
+import type { ItemStates } from './item-states.ts';
 import type { JobTable } from './jobs.ts';
 import type { LineTable } from './line-table.ts';
 import type { Aftermath } from './lines.ts';
@@ -24,6 +25,7 @@ interface Tables {
   tasks: TaskTable;
   changer: Changer;
   inbox: InboxTable;
+  itemStates: ItemStates;
   itemList: ItemList;
   jobs: JobTable;
   lines: LineTable;
@@ -37,7 +39,7 @@ export class Actions {
 
   constructor(db: DatabaseSync, tables: Tables) {
     this.#tables = tables;
-    this.#plain = new PlainItems(db, tables.lines);
+    this.#plain = new PlainItems(db, tables.lines, tables.itemStates);
   }
 
   act(

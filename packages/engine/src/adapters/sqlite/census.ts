@@ -29,7 +29,7 @@ export function* census(db: DatabaseSync, clock: Clock): Generator<undefined, Ce
   yield* walk(`${inLine} AND look(${isBlocked})`, (blocked) => {
     if (blocked === 1) pending += 1;
   });
-  yield* walk(`${isOpen} AND look(reason)`, (text) => {
+  yield* walk('SELECT 1 FROM redrive_open WHERE look(reason)', (text) => {
     const reason = text as Reason;
     open[reason] = (open[reason] ?? 0) + 1;
   });
@@ -42,9 +42,8 @@ export function* census(db: DatabaseSync, clock: Clock): Generator<undefined, Ce
  */
 const inLine = `SELECT 1 FROM retry_queue INDEXED BY retry_queue_line WHERE ${standsInLine}`;
 const isBlocked = `CASE blocked WHEN 1 THEN NOT EXISTS (
-  SELECT 1 FROM redrive_inbox INDEXED BY redrive_inbox_task WHERE task_id = retry_queue.id AND state = 'open'
+  SELECT 1 FROM redrive_open INDEXED BY redrive_open_task WHERE task_id = retry_queue.id
 ) END`;
-const isOpen = `SELECT 1 FROM redrive_inbox INDEXED BY redrive_inbox_state WHERE state = 'open'`;
 
 /** `look` in the text of a query calls back for every row. The query has a result only where it is time to pause. */
 function walker(db: DatabaseSync, clock: Clock) {

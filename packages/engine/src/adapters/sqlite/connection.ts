@@ -9,10 +9,10 @@ import { migrate } from './schema.ts';
 /** How long a statement may wait for a lock with the event loop standing still. */
 const BUSY_TIMEOUT_MS = 20;
 /**
- * Pages of the log before they are copied into the file, with the event loop standing still: 8 MB, some 13 ms. With fewer
+ * Pages of the log before they are copied into the file, with the event loop standing still: 12 MB, some 20 ms. With fewer
  * a bulk replay copies the same pages again and again; with more the loop stands still for longer, and little is saved.
  */
-const CHECKPOINT_PAGES = 2000;
+const CHECKPOINT_PAGES = 3000;
 const MAX_LOG_BYTES = 64 * 1024 * 1024;
 const CACHE_KIB = 16 * 1024;
 
@@ -67,8 +67,9 @@ function opened(name: string | URL, path: string, maxFileBytes: number | undefin
     db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
     // What a statement with triggers needs to undo itself: a few pages, which would else go to a file of their own.
     db.exec('PRAGMA temp_store = MEMORY');
-    if (maxFileBytes !== undefined) limitSize(db, maxFileBytes);
     migrate(db, path);
+    // Afterwards: a file that is nearly full must get to the next schema, or nobody could make room in it.
+    if (maxFileBytes !== undefined) limitSize(db, maxFileBytes);
     return db;
   } catch (error) {
     db.close();

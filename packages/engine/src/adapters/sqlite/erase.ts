@@ -5,6 +5,7 @@ import type { Changer } from './change.ts';
 import { prepareRows, type Row } from './connection.ts';
 import type { GroupTable } from './groups.ts';
 import type { InboxTable } from './inbox.ts';
+import type { ItemStates } from './item-states.ts';
 import type { Aftermath } from './lines.ts';
 import type { OutboxTable } from './outbox.ts';
 import type { TaskTable } from './tasks.ts';
@@ -14,6 +15,7 @@ interface Tables {
   tasks: TaskTable;
   changer: Changer;
   inbox: InboxTable;
+  itemStates: ItemStates;
   groups: GroupTable;
   outbox: OutboxTable;
 }
@@ -31,8 +33,8 @@ export class Eraser {
       'SELECT id, fingerprint, failure, task_id FROM redrive_inbox WHERE message_id = ?',
     );
     this.#eraseItem = db.prepare(
-      `UPDATE redrive_inbox SET state = 'erased', closed_at = coalesce(closed_at, ?2), closed_by = ?3, failure = ?4,
-         context = NULL, payload = zeroblob(0), ordering_key = NULL, edit = NULL, edit_payload = NULL
+      `UPDATE redrive_inbox SET failure = ?2, context = NULL, payload = zeroblob(0), ordering_key = NULL,
+         edit = NULL, edit_payload = NULL
        WHERE id = ?1`,
     );
   }
@@ -45,7 +47,7 @@ export class Eraser {
   ): 'erased' | 'busy' | 'unknown' {
     const bytes = bytesOfUuidOrNone(messageId);
     if (!bytes) return 'unknown';
-    const { tasks, changer, inbox, groups, outbox } = this.#tables;
+    const { tasks, changer, inbox, itemStates, groups, outbox } = this.#tables;
     const rows = tasks.ofMessage(bytes);
     if (rows.some(({ status }) => status === 'pending')) return 'busy';
     const items = this.#items.all(bytes) as unknown as Row[];
@@ -53,7 +55,8 @@ export class Eraser {
       // Its row may be deleted already.
       if (taskId) inbox.forget(taskId);
       const failure = erased((JSON.parse(json) as Failure).class);
-      this.#eraseItem.run(id, nowMs, by ?? null, JSON.stringify(failure));
+      this.#eraseItem.run(id, JSON.stringify(failure));
+      itemStates.close([id], 'erased', nowMs, by);
       groups.silence(fingerprint);
     }
     outbox.dropOf(messageId);

@@ -31,16 +31,16 @@ async function open(): Promise<number[]> {
   return (await store.groups({ all: true, limit: 10 })).map((group) => group.open);
 }
 
-test('a group counts its open items, whoever writes them', async () => {
+test('a group counts its open items, also where somebody deletes one by hand', async () => {
   const one = rawItem('a');
   const { fingerprint } = one;
   await store.append([one, rawItem('b', { fingerprint }), rawItem('c', { fingerprint })]);
   expect(await open()).toEqual([3]);
-  hand.exec("UPDATE redrive_inbox SET state = 'resolved' WHERE id = 1");
+  expect(await store.act([1], { type: 'resolve' })).toEqual(['done']);
   expect(await open()).toEqual([2]);
-  hand.exec("UPDATE redrive_inbox SET state = 'discarded' WHERE id = 1");
+  expect(await store.act([1], { type: 'resolve' })).toEqual(['closed']);
   expect(await open()).toEqual([2]);
-  hand.exec("UPDATE redrive_inbox SET state = 'open' WHERE id = 1");
+  expect(await store.act([1], { type: 'restore' })).toEqual(['done']);
   expect(await open()).toEqual([3]);
   hand.exec('DELETE FROM redrive_inbox WHERE id = 2');
   expect(await open()).toEqual([2]);

@@ -7,7 +7,7 @@ import { prepareRows, type Row } from './connection.ts';
 const select = `SELECT fingerprint, lane, reason, failure, open, first_seen, last_seen, note, owner FROM redrive_groups`;
 const page = `(last_seen, fingerprint) < (?1, ?2) ORDER BY last_seen DESC, fingerprint DESC LIMIT ?3`;
 
-/** Items of one cause. Triggers on the items keep them, so that nobody can forget to. */
+/** Items of one cause. Triggers count those that come and those that are deleted, `ItemStates` those that are closed and opened again. */
 export class GroupTable {
   readonly #all: StatementSync;
   readonly #allInLane: StatementSync;

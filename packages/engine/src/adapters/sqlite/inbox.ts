@@ -5,16 +5,17 @@ import { MAX_ATTEMPTS } from '../../ports/inbox.ts';
 import type { AttemptRecord, NewTask, Task } from '../../task.ts';
 import { prepareRows, type Row } from './connection.ts';
 import { editColumns, itemOfRow, itemQuery } from './item-rows.ts';
+import type { ItemStates } from './item-states.ts';
 import { contextColumn } from './rows.ts';
 import { bytesOfUuid } from './uuid.ts';
 
-const again = 'occurrences = occurrences + 1, last_seen = excluded.last_seen';
-
-/** What never worked, and every execution that failed. Its groups follow by triggers. */
+/** What never worked, and every execution that failed. Its groups follow, by triggers and by `ItemStates`. */
 export class InboxTable {
+  readonly #itemStates: ItemStates;
   readonly #open: StatementSync;
   readonly #append: StatementSync;
   readonly #occurred: StatementSync;
+  readonly #appended: StatementSync;
   readonly #byId: StatementSync;
   readonly #openRaw: StatementSync;
   readonly #later: StatementSync;
@@ -26,35 +27,33 @@ export class InboxTable {
   readonly #keep: StatementSync;
   readonly #move: StatementSync;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, itemStates: ItemStates) {
+    this.#itemStates = itemStates;
     const insert = `INSERT INTO redrive_inbox (task_id, message_id, kind, address, lane, reason, fingerprint,
       attempt, max_attempts, generation, first_seen, last_seen, failure, context, payload, job, ordering_key)`;
-    // A task has one open item: should a second one come, it is one more occurrence, in the group of the first.
+    const again = (openOne: string) =>
+      `UPDATE redrive_inbox SET occurrences = occurrences + 1, last_seen = ?2 WHERE id = (${openOne})`;
+    const ofTask = 'SELECT id FROM redrive_open WHERE task_id = ?1';
+    const ofRaw = 'SELECT id FROM redrive_open WHERE raw_id = ?1';
+    // A task has one open item, and so has a message without one.
     this.#open = db.prepare(
-      `${insert} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, NULL, NULL, ?13, ?14)
-       ON CONFLICT (task_id) WHERE state = 'open' AND task_id IS NOT NULL
-       DO UPDATE SET ${again}`,
+      `${insert} SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?12, NULL, NULL, ?13, ?14
+       WHERE NOT EXISTS (${ofTask})`,
     );
     this.#append = db.prepare(
-      `${insert} VALUES (NULL, ?1, 'source', ?2, 'source:' || ?2, ?3, ?4, 0, 0, 0, ?5, ?5, ?6, ?7, ?8, NULL, NULL)
-       ON CONFLICT (message_id) WHERE state = 'open' AND task_id IS NULL DO UPDATE SET ${again}`,
+      `${insert} SELECT NULL, ?1, 'source', ?2, 'source:' || ?2, ?3, ?4, 0, 0, 0, ?5, ?5, ?6, ?7, ?8, NULL, NULL
+       WHERE NOT EXISTS (${ofRaw})`,
     );
-    this.#occurred = db.prepare(
-      `UPDATE redrive_inbox SET occurrences = occurrences + 1, last_seen = ?2 WHERE task_id = ?1 AND state = 'open'`,
-    );
+    this.#occurred = db.prepare(again(ofTask));
+    this.#appended = db.prepare(again(ofRaw));
     this.#byId = prepareRows(db, `${itemQuery} WHERE item.id = ?`);
-    this.#openRaw = prepareRows(
-      db,
-      `SELECT id FROM redrive_inbox INDEXED BY redrive_inbox_raw
-       WHERE message_id = ? AND state = 'open' AND task_id IS NULL`,
-    );
+    this.#openRaw = prepareRows(db, ofRaw);
     this.#later = prepareRows(
       db,
       'SELECT id FROM redrive_inbox WHERE message_id = ? AND task_id = ? AND id > ? LIMIT 1',
     );
     this.#update = db.prepare(
-      `UPDATE redrive_inbox SET task_id = ?2, state = ?3, closed_at = ?4, closed_by = ?5, edit = ?6, edit_payload = ?7
-       WHERE id = ?1`,
+      'UPDATE redrive_inbox SET task_id = ?2, edit = ?3, edit_payload = ?4 WHERE id = ?1',
     );
     this.#own = db.prepare(
       `UPDATE redrive_inbox SET payload = ?2, context = ?3,
@@ -79,8 +78,9 @@ export class InboxTable {
     this.#forget = db.prepare('DELETE FROM redrive_attempts WHERE task_id = ?');
   }
 
+  /** Should a second one come, it is one more occurrence, in the group of the first. */
   open(taskId: number, task: Task | NewTask, item: NewItem, nowMs: number): void {
-    this.#open.run(
+    const { changes } = this.#open.run(
       taskId,
       bytesOfUuid(task.messageId),
       task.destination.kind,
@@ -96,11 +96,13 @@ export class InboxTable {
       task.job ?? null,
       task.orderingKey ?? null,
     );
+    if (changes === 0) this.occurred(taskId, nowMs);
   }
 
   append(item: RawItem, nowMs: number): void {
-    this.#append.run(
-      bytesOfUuid(item.messageId),
+    const messageId = bytesOfUuid(item.messageId);
+    const { changes } = this.#append.run(
+      messageId,
       item.source,
       item.reason,
       item.fingerprint,
@@ -109,6 +111,7 @@ export class InboxTable {
       contextColumn(item.context),
       item.payload,
     );
+    if (changes === 0) this.#appended.run(messageId, nowMs);
   }
 
   occurred(taskId: number, nowMs: number): void {
@@ -132,9 +135,11 @@ export class InboxTable {
 
   /** What an action may change of an item. One with an edit keeps what was there before: its task gets another. */
   write(item: InboxItem): void {
-    const { id, taskId = null, state, closedAtMs = null, closedBy = null, edit } = item;
-    this.#update.run(id, taskId, state, closedAtMs, closedBy, ...editColumns(edit));
+    const { id, taskId = null, state, closedAtMs, closedBy, edit } = item;
+    this.#update.run(id, taskId, ...editColumns(edit));
     if (edit) this.#own.run(id, item.payload, contextColumn(item.context));
+    if (state === 'open') this.#itemStates.open(id);
+    else this.#itemStates.close([id], state, closedAtMs!, closedBy);
   }
 
   record(taskId: number, generation: number, record: AttemptRecord, nowMs: number): void {

@@ -10,11 +10,13 @@ const MAX_SCANNED = 10_000;
 const MAX_COUNTED = 100_000;
 const READ_ROWS = 500;
 
-/** Where the items of a filter are found: one index, or their ids. */
-type Way = { ids: readonly number[] } | IndexWay;
+/** Where the items of a filter are found: one table, by one index, or their ids. */
+type Way = { ids: readonly number[] } | TableWay;
 
-interface IndexWay {
+interface TableWay {
+  table: 'redrive_inbox' | 'redrive_open' | 'redrive_closed';
   index: string;
+  /** Of the table as `way`. */
   where: string;
   values: SQLInputValue[];
   /** The index begins with the stripe of the id, and is read stripe by stripe. */
@@ -23,8 +25,8 @@ interface IndexWay {
 
 interface Plan {
   way: Way;
-  /** What is read of each row: texts that nobody looks at would cost more than all the rest. */
-  columns: string;
+  /** What is read of each item after its id: texts that nobody looks at would cost more than all the rest. */
+  columns: readonly string[];
   /** Says the rest of the filter of a row; absent: the way says it all. */
   isWanted?: (row: Row) => boolean;
 }
@@ -70,20 +72,20 @@ export class ItemList {
       : this.#countAll(plan.way, before);
   }
 
-  #countAll({ index, where, values }: IndexWay, before: number): Counted {
+  #countAll({ table, index, where, values }: TableWay, before: number): Counted {
     const counted = this.#prepared(
       `SELECT count(*), min(id) FROM (
-         SELECT id FROM redrive_inbox ${index} WHERE ${where} AND id < ? ORDER BY id DESC LIMIT ?)`,
+         SELECT id FROM ${table} way ${index} WHERE ${where} AND id < ? ORDER BY id DESC LIMIT ?)`,
     );
     const row = counted.get(...values, before, MAX_COUNTED) as unknown as Row;
     const [count, next] = row as [number, number | null];
     return { count, ...(count === MAX_COUNTED && next !== null ? { next } : {}) };
   }
 
-  #countStripes(way: IndexWay, before: number): Counted {
-    const { index, where, values } = way;
+  #countStripes(way: TableWay, before: number): Counted {
+    const { table, index, where, values } = way;
     const counted = this.#prepared(
-      `SELECT count(*) FROM redrive_inbox ${index} WHERE ${where} AND ${inStripe} AND id < ?`,
+      `SELECT count(*) FROM ${table} way ${index} WHERE ${where} AND ${inStripe} AND id < ?`,
     );
     let count = 0;
     for (const stripe of this.#stripes(way, before)) {
@@ -95,37 +97,34 @@ export class ItemList {
   }
 
   #read({ way, columns }: Plan, before: number, limit: number): { id: number; values?: Row }[] {
-    const select = `SELECT ${columns} FROM redrive_inbox`;
     if ('ids' in way) {
-      const byId = this.#prepared(`${select} WHERE id = ?`);
+      const byId = this.#prepared(
+        `SELECT ${['way.id', ...columns].join()} FROM redrive_inbox way WHERE way.id = ?`,
+      );
       const ids = way.ids.filter((id) => id < before).slice(0, limit);
       return ids.map((id) => {
         const values = byId.get(id) as unknown as Row | undefined;
         return values ? { id, values } : { id };
       });
     }
+    const select = selectText(way, columns);
     const rows = way.isStriped
       ? this.#readStripes(select, way, before, limit)
       : this.#readAll(select, way, before, limit);
     return rows.map((row) => ({ id: row[0] as number, values: row }));
   }
 
-  #readAll(
-    select: string,
-    { index, where, values }: IndexWay,
-    before: number,
-    limit: number,
-  ): Row[] {
+  #readAll(select: string, { where, values }: TableWay, before: number, limit: number): Row[] {
     const found = this.#prepared(
-      `${select} ${index} WHERE ${where} AND id < ? ORDER BY id DESC LIMIT ?`,
+      `${select} WHERE ${where} AND way.id < ? ORDER BY way.id DESC LIMIT ?`,
     );
     return found.all(...values, before, limit) as unknown as Row[];
   }
 
-  #readStripes(select: string, way: IndexWay, before: number, limit: number): Row[] {
-    const { index, where, values } = way;
+  #readStripes(select: string, way: TableWay, before: number, limit: number): Row[] {
+    const { where, values } = way;
     const found = this.#prepared(
-      `${select} ${index} WHERE ${where} AND ${inStripe} AND id < ? ORDER BY id DESC LIMIT ?`,
+      `${select} WHERE ${where} AND ${inStripe} AND way.id < ? ORDER BY way.id DESC LIMIT ?`,
     );
     const rows: Row[] = [];
     for (const stripe of this.#stripes(way, before)) {
@@ -137,10 +136,10 @@ export class ItemList {
   }
 
   /** The stripes with open items from that id down, by one seek each. */
-  *#stripes({ index }: IndexWay, before: number): Generator<number> {
-    const stripe = stripeOf('id');
+  *#stripes({ table, index }: TableWay, before: number): Generator<number> {
+    const stripe = stripeOf('way.id');
     const last = this.#prepared(
-      `SELECT ${stripe} FROM redrive_inbox ${index} WHERE state = 'open' AND ${stripe} < ? ORDER BY ${stripe} DESC LIMIT 1`,
+      `SELECT ${stripe} FROM ${table} way ${index} WHERE ${stripe} < ? ORDER BY ${stripe} DESC LIMIT 1`,
     );
     for (let above = Math.ceil(before / STRIPE_IDS); ;) {
       const row = last.get(above) as unknown as Row | undefined;
@@ -165,30 +164,45 @@ interface Counted {
   next?: number;
 }
 
-const inStripe = `${stripeOf('id')} = ?`;
+const inStripe = `${stripeOf('way.id')} = ?`;
+
+/** The row of an item, as `item`, is read only where something of it is asked for. */
+function selectText({ table, index }: TableWay, columns: readonly string[]): string {
+  const select = `SELECT ${['way.id', ...columns].join()} FROM ${table} way ${index}`;
+  const hasRow = table === 'redrive_inbox' || columns.length === 0;
+  return hasRow ? select : `${select} CROSS JOIN redrive_inbox item ON item.id = way.id`;
+}
 
 /** Undefined: what is asked for cannot exist. */
 function planOf(filter: ItemFilter): Plan | undefined {
   const found = wayOf(filter);
   if (!found) return undefined;
   const { way, ...rest } = found;
-  if (!hasConditions(rest)) return { way, columns: 'id' };
-  const failure = rest.class === undefined && rest.text === undefined ? 'NULL' : 'failure';
-  const columns = `id, state, reason, lane, fingerprint, ordering_key, last_seen, ${failure}`;
+  if (!hasConditions(rest)) return { way, columns: [] };
+  const row = 'ids' in way || way.table === 'redrive_inbox' ? 'way' : 'item';
+  const state = `coalesce((SELECT state FROM redrive_closed closed WHERE closed.id = way.id), 'open')`;
+  const facts = ['reason', 'lane', 'fingerprint', 'ordering_key', 'last_seen'];
+  const hasText = rest.class !== undefined || rest.text !== undefined;
+  const columns = [
+    rest.state === undefined ? 'NULL' : state,
+    ...facts.map((name) => `${row}.${name}`),
+    hasText ? `${row}.failure` : 'NULL',
+  ];
   return { way, columns, isWanted: wanted(rest) };
 }
 
 /** The best way to what is asked for, and what it leaves to be asked. */
 function wayOf(filter: ItemFilter): (ItemFilter & { way: Way }) | undefined {
   const { ids, messageId, fingerprint, lane, state, ...rest } = filter;
-  const by = (name: string, where: string, ...values: SQLInputValue[]): IndexWay => ({
-    index: name && `INDEXED BY ${name}`,
-    where,
-    values,
-  });
+  const by = (
+    table: TableWay['table'],
+    index: string,
+    where: string,
+    ...values: SQLInputValue[]
+  ): TableWay => ({ table, index: index && `INDEXED BY ${table}_${index}`, where, values });
   if (messageId !== undefined) {
     const bytes = bytesOfUuidOrNone(messageId);
-    const way = bytes && by('redrive_inbox_message', 'message_id = ?', bytes);
+    const way = bytes && by('redrive_inbox', 'message', 'way.message_id = ?', bytes);
     const { messageId: _, ...others } = filter;
     return way && { ...others, way };
   }
@@ -197,21 +211,22 @@ function wayOf(filter: ItemFilter): (ItemFilter & { way: Way }) | undefined {
     return { ...others, way: { ids: [...new Set(ids)].sort((a, b) => b - a) } };
   }
   const isOpen = state === 'open';
-  const open = isOpen ? 'open_' : '';
-  const andOpen = isOpen ? " AND state = 'open'" : '';
+  const table = isOpen ? 'redrive_open' : 'redrive_inbox';
   const closed = isOpen || state === undefined ? {} : { state };
   if (fingerprint !== undefined) {
-    const where = `fingerprint = ?${andOpen}`;
-    const found = by(`redrive_inbox_${open}fingerprint`, where, fingerprint);
+    const found = by(table, 'fingerprint', 'way.fingerprint = ?', fingerprint);
     const way = isOpen ? { ...found, isStriped: true as const } : found;
     return { ...rest, ...closed, ...(lane === undefined ? {} : { lane }), way };
   }
   if (lane !== undefined) {
-    const way = by(`redrive_inbox_${open}lane`, `lane = ?${andOpen}`, lane);
+    const way = by(table, 'lane', 'way.lane = ?', lane);
     return { ...rest, ...closed, way };
   }
-  if (state !== undefined) return { ...rest, way: by('redrive_inbox_state', 'state = ?', state) };
-  return { ...rest, way: by('', 'true') };
+  const way =
+    state === undefined || isOpen
+      ? by(table, '', 'true')
+      : by('redrive_closed', 'state', 'way.state = ?', state);
+  return { ...rest, way };
 }
 
 function hasConditions(filter: ItemFilter): boolean {

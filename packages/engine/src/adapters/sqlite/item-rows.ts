@@ -10,12 +10,13 @@ import { uuidOfHex } from './uuid.ts';
  * task, until they are changed there or the task goes: then the item has its own, and both are its own.
  */
 export const itemQuery = `SELECT item.id, item.task_id, lower(hex(item.message_id)), item.kind, item.address, item.lane,
-    item.state, item.reason, item.fingerprint, item.attempt, item.max_attempts, item.generation,
+    coalesce(closed.state, 'open'), item.reason, item.fingerprint, item.attempt, item.max_attempts, item.generation,
     item.occurrences, item.first_seen, item.last_seen, item.failure,
     iif(item.payload IS NULL, task.context, item.context), coalesce(item.payload, task.original_payload),
-    item.closed_at, item.closed_by, item.job, item.ordering_key, item.edit, item.edit_payload,
+    closed.closed_at, closed.closed_by, item.job, item.ordering_key, item.edit, item.edit_payload,
     item.task_edited, item.task_on_dead
-  FROM redrive_inbox item LEFT JOIN retry_queue task ON task.id = item.task_id`;
+  FROM redrive_inbox item LEFT JOIN retry_queue task ON task.id = item.task_id
+    LEFT JOIN redrive_closed closed ON closed.id = item.id`;
 
 export function itemOfRow(row: Row): InboxItem {
   const item: InboxItem = {

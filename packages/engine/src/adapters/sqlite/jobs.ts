@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Failure } from 'redrive';
 import type { ActResult, JobTally, Member, MemberQuery } from '../../ports/inbox.ts';
 import { prepareRows, type Row } from './connection.ts';
+import { isEnded, isUnderway } from './version-5.ts';
 
 /** Who belongs to which bulk job, what became of each, and what became of what was sent. */
 export class JobTable {
@@ -35,18 +36,19 @@ export class JobTable {
       `${select} INDEXED BY redrive_members_undone
        WHERE ${page} AND result IS NOT NULL AND result <> 'done' AND result = ?5 ${inOrder}`,
     );
-    const sent = (status: string) => `FROM retry_queue INDEXED BY retry_queue_job
-      WHERE job = ?1 AND job IS NOT NULL AND status <> 'done' AND status = '${status}'`;
+    const pending = `FROM retry_queue INDEXED BY retry_queue_underway WHERE job = ?1 AND ${isUnderway}`;
+    const over = (status: string) =>
+      `FROM retry_queue INDEXED BY retry_queue_ended WHERE job = ?1 AND ${isEnded} AND status = '${status}'`;
     const back =
       'FROM redrive_inbox INDEXED BY redrive_inbox_job WHERE job = ?1 AND job IS NOT NULL';
     // One statement, so that all of it is of one moment.
     this.#tally = prepareRows(
       db,
-      `SELECT (SELECT count(*) FROM (SELECT 1 ${sent('pending')} LIMIT ?2)),
-         (SELECT count(*) FROM (SELECT 1 ${sent('pending')} AND blocked = 1 LIMIT ?2)),
-         (SELECT count(*) FROM (SELECT 1 ${sent('retried')} LIMIT ?2)),
-         (SELECT finished_at ${sent('retried')} ORDER BY finished_at DESC LIMIT 1),
-         (SELECT count(*) ${sent('cancelled')}),
+      `SELECT (SELECT count(*) FROM (SELECT 1 ${pending} LIMIT ?2)),
+         (SELECT count(*) FROM (SELECT 1 ${pending} AND blocked = 1 LIMIT ?2)),
+         (SELECT count(*) FROM (SELECT 1 ${over('retried')} LIMIT ?2)),
+         (SELECT finished_at ${over('retried')} ORDER BY finished_at DESC LIMIT 1),
+         (SELECT count(*) ${over('cancelled')}),
          (SELECT count(*) ${back}),
          (SELECT failure ${back} ORDER BY id DESC LIMIT 1)`,
     );

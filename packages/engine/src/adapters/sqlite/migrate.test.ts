@@ -7,12 +7,15 @@ import { virtualClock } from 'redrive/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { jobKey } from '../../ports/inbox.ts';
 import type { Store } from '../../ports/store.ts';
-import { sqlite } from './index.ts';
+import { newTask } from '../../testing/fixtures.ts';
+import { sqlite, type SqliteOptions } from './index.ts';
 import { bytesOfUuid } from './uuid.ts';
 import { version1 } from './version-1.ts';
 import { version2 } from './version-2.ts';
+import { version3 } from './version-3.ts';
+import { version4 } from './version-4.ts';
 
-const steps = [version1, version2];
+const steps = [version1, version2, version3, version4];
 
 let folder: string;
 let file: string;
@@ -88,8 +91,8 @@ function putItem(
   });
 }
 
-async function migrated(): Promise<Store> {
-  store = sqlite(file, { clock: virtualClock() });
+async function migrated(options: SqliteOptions = {}): Promise<Store> {
+  store = sqlite(file, { clock: virtualClock(), ...options });
   await store.open();
   return store;
 }
@@ -177,38 +180,88 @@ test('the lines of version 2 go on as they stood, each in its order', async () =
   expect(await claimed(opened, 11)).toEqual([7]);
 });
 
-test('the inbox of version 2 stays as it was, and its groups go on counting', async () => {
-  begin(2);
-  for (let i = 0; i < 3; i++) putTask('a', null, 'failed', { finished_at: 5 });
-  putTask('a', null, 'done', { finished_at: 5 });
-  putItem(1, 'f1', 100);
-  putItem(2, 'f1', 200);
-  putItem(3, 'f2', 300);
-  putItem(4, 'f1', 400, { state: 'replayed', closed_at: 6 });
-  db.exec("UPDATE redrive_groups SET note = 'known' WHERE fingerprint = 'f1'");
+test.for([2, 4])(
+  'the inbox of version %i stays, and its groups go on counting',
+  async (version) => {
+    begin(version);
+    for (let i = 0; i < 3; i++) putTask('a', null, 'failed', { finished_at: 5 });
+    putTask('a', null, 'done', { finished_at: 5 });
+    putItem(1, 'f1', 100);
+    putItem(2, 'f1', 200);
+    putItem(3, 'f2', 300);
+    putItem(4, 'f1', 400, { state: 'replayed', closed_at: 6 });
+    db.exec("UPDATE redrive_groups SET note = 'known' WHERE fingerprint = 'f1'");
+    const opened = await migrated();
+    const open = async () => (await opened.groups({ limit: 9 })).map((group) => group.open);
+    const ids = async (filter: Parameters<Store['count']>[0]) => {
+      const { items } = await opened.items({ ...filter, limit: 9 });
+      expect(await opened.count(filter)).toBe(items.length);
+      return items.map(({ id }) => id);
+    };
+    expect(await opened.groups({ limit: 9 })).toMatchObject([
+      { fingerprint: 'f1', open: 2, note: 'known' },
+      { fingerprint: 'f2', open: 1 },
+    ]);
+    expect(await ids({ fingerprint: 'f1', state: 'open' })).toEqual([2, 1]);
+    expect(await ids({ fingerprint: 'f1' })).toEqual([4, 2, 1]);
+    expect(await ids({ state: 'replayed' })).toEqual([4]);
+    expect(await opened.act([1, 3, 4], { type: 'discard' })).toEqual(['done', 'done', 'closed']);
+    expect(await open()).toEqual([1]);
+    expect(await opened.act([3], { type: 'restore' })).toEqual(['done']);
+    expect(await open()).toEqual([1, 1]);
+    const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
+    // The done one, and the one that was discarded: those that failed stay.
+    expect(await opened.prune({ olderThanMs, limit: 9 })).toBe(2);
+    expect(await opened.pruneItems({ closedForMs: 0, limit: 9 })).toBe(2);
+    expect(await ids({})).toEqual([3, 2]);
+  },
+);
+
+test('an item of version 4 stays open or closed as it was, and opens once', async () => {
+  begin(4);
+  putTask('a', null, 'failed');
+  const messageId = randomUUID();
+  putItem(1, 'f', 100, { edit: '{"headers":{"a":"b"}}' });
+  putItem(null, 'g', 200, {
+    message_id: bytesOfUuid(messageId),
+    kind: 'source',
+    lane: 'source:orders',
+  });
+  putItem(7, 'h', 300, { state: 'discarded', closed_at: 6, closed_by: 'ann' });
+  putItem(8, 'h', 400, { state: 'resolved' });
   const opened = await migrated();
-  const open = async () => (await opened.groups({ limit: 9 })).map((group) => group.open);
-  const ids = async (filter: Parameters<Store['count']>[0]) => {
-    const { items } = await opened.items({ ...filter, limit: 9 });
-    expect(await opened.count(filter)).toBe(items.length);
-    return items.map(({ id }) => id);
-  };
+  expect(await opened.item(1)).toMatchObject({ state: 'open', edit: { headers: { a: 'b' } } });
+  expect(await opened.item(3)).toMatchObject({
+    state: 'discarded',
+    closedAtMs: 6,
+    closedBy: 'ann',
+  });
+  // Nobody had written when it was closed.
+  expect(await opened.item(4)).toMatchObject({ state: 'resolved', closedAtMs: 405 });
+  const failure = { class: 'technical', code: 'E' } as const;
+  const again = { messageId, source: 'orders', reason: 'UNREADABLE', failure } as const;
+  await opened.append([{ ...again, fingerprint: 'g', payload: new Uint8Array() }]);
+  expect(await opened.item(2)).toMatchObject({ state: 'open', occurrences: 2 });
+  expect(await opened.count({})).toBe(4);
   expect(await opened.groups({ limit: 9 })).toMatchObject([
-    { fingerprint: 'f1', open: 2, note: 'known' },
-    { fingerprint: 'f2', open: 1 },
+    { fingerprint: 'g', open: 1 },
+    { fingerprint: 'f', open: 1 },
   ]);
-  expect(await ids({ fingerprint: 'f1', state: 'open' })).toEqual([2, 1]);
-  expect(await ids({ fingerprint: 'f1' })).toEqual([4, 2, 1]);
-  expect(await ids({ state: 'replayed' })).toEqual([4]);
-  expect(await opened.act([1, 3, 4], { type: 'discard' })).toEqual(['done', 'done', 'closed']);
-  expect(await open()).toEqual([1]);
-  expect(await opened.act([3], { type: 'restore' })).toEqual(['done']);
-  expect(await open()).toEqual([1, 1]);
-  const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
-  // The done one, and the one that was discarded: those that failed stay.
-  expect(await opened.prune({ olderThanMs, limit: 9 })).toBe(2);
-  expect(await opened.pruneItems({ closedForMs: 0, limit: 9 })).toBe(2);
-  expect(await ids({})).toEqual([3, 2]);
+  // What was changed is sent as it was changed.
+  expect(await opened.act([1], { type: 'replay' })).toEqual(['done']);
+  expect(await opened.get({ id: 1 })).toMatchObject({ context: { headers: { a: 'b' } } });
+});
+
+test('a file of version 4 that is full can be opened, and room be made in it', async () => {
+  begin(4);
+  db.exec('BEGIN');
+  for (let i = 1; i <= 5000; i++) putItem(null, 'f', i, { state: 'discarded', closed_at: 1 });
+  db.exec('COMMIT');
+  const pages = Number(db.prepare('PRAGMA page_count').get()?.['page_count']);
+  const opened = await migrated({ maxFileBytes: pages * 4096 });
+  expect(await opened.count({ state: 'discarded' })).toBe(5000);
+  expect(await opened.pruneItems({ closedForMs: 0, limit: 5000 })).toBe(5000);
+  expect(await opened.insert([newTask()])).toEqual([1]);
 });
 
 test('a bulk job of version 2 goes on where it was', async () => {
@@ -239,11 +292,14 @@ test('a bulk job of version 2 goes on where it was', async () => {
   });
 });
 
-test.for([1, 2])('a program that knows version %i only is kept out afterwards', async (version) => {
-  begin(version);
-  await migrated();
-  expect(db.prepare('SELECT * FROM redrive_schema').get()).toEqual({ version: 4, oldest: 3 });
-});
+test.for([1, 2, 4])(
+  'a program that knows version %i only is kept out afterwards',
+  async (version) => {
+    begin(version);
+    await migrated();
+    expect(db.prepare('SELECT * FROM redrive_schema').get()).toEqual({ version: 5, oldest: 5 });
+  },
+);
 
 test('a file that cannot be brought to the last version stays as it was', async () => {
   begin(2);

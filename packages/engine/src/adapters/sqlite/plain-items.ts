@@ -1,11 +1,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { InboxItem, ItemAction } from '../../ports/inbox.ts';
 import { prepareRows, type Row } from './connection.ts';
+import { listed, type ItemStates } from './item-states.ts';
 import type { LineTable } from './line-table.ts';
 import type { Aftermath } from './lines.ts';
-
-/** The numbers of rows as one value: a statement for all of them costs less than half of one for each. */
-const listed = 'IN (SELECT value FROM json_each(?1))';
 
 /**
  * What bulk jobs do a hundred thousand times: items that are open, with a task that failed and nothing that an operator
@@ -13,20 +11,21 @@ const listed = 'IN (SELECT value FROM json_each(?1))';
  */
 export class PlainItems {
   readonly #lines: LineTable;
+  readonly #itemStates: ItemStates;
   readonly #find: StatementSync;
   readonly #again: StatementSync;
   readonly #cancel: StatementSync;
-  readonly #close: StatementSync;
 
-  constructor(db: DatabaseSync, lines: LineTable) {
+  constructor(db: DatabaseSync, lines: LineTable, itemStates: ItemStates) {
     this.#lines = lines;
+    this.#itemStates = itemStates;
     this.#find = prepareRows(
       db,
       `SELECT item.id, task.id, task.lane, task.ordering_key
        FROM json_each(?1) asked
-         CROSS JOIN redrive_inbox item ON item.id = asked.value
+         CROSS JOIN redrive_open item ON item.id = asked.value
          CROSS JOIN retry_queue task ON task.id = item.task_id
-       WHERE item.state = 'open' AND item.edit IS NULL AND task.status = 'failed'`,
+       WHERE item.edited = 0 AND task.status = 'failed'`,
     );
     this.#again = db.prepare(
       `UPDATE retry_queue SET status = 'pending', generation = generation + 1, attempt = 0, retry_count = 0,
@@ -41,9 +40,6 @@ export class PlainItems {
     );
     this.#cancel = db.prepare(
       `UPDATE retry_queue SET status = 'cancelled', finished_at = ?2, job = NULL, trial = 0 WHERE id ${listed}`,
-    );
-    this.#close = db.prepare(
-      `UPDATE redrive_inbox SET state = ?2, closed_at = ?3, closed_by = ?4 WHERE id ${listed}`,
     );
   }
 
@@ -77,8 +73,7 @@ export class PlainItems {
     } else {
       this.#cancel.run(listedTasks, nowMs);
     }
-    const by = ('by' in action ? action.by : undefined) ?? null;
-    this.#close.run(JSON.stringify([...done]), state, nowMs, by);
+    this.#itemStates.close([...done], state, nowMs, 'by' in action ? action.by : undefined);
     return done;
   }
 }

@@ -26,8 +26,8 @@ export class Pruner {
     this.#deleteTask = db.prepare('DELETE FROM retry_queue WHERE id = ?');
     this.#closed = prepareRows(
       db,
-      `SELECT id FROM redrive_inbox INDEXED BY redrive_inbox_closed
-       WHERE closed_at <= ? AND state <> 'open' ORDER BY closed_at, id LIMIT ?`,
+      `SELECT id FROM redrive_closed INDEXED BY redrive_closed_at
+       WHERE closed_at <= ? ORDER BY closed_at, id LIMIT ?`,
     );
     // By the message, which has an index; whether it is the last of a task that is gone.
     this.#itemOf = prepareRows(

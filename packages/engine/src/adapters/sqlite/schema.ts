@@ -4,6 +4,7 @@ import { version1 } from './version-1.ts';
 import { version2 } from './version-2.ts';
 import { version3 } from './version-3.ts';
 import { version4 } from './version-4.ts';
+import { version5 } from './version-5.ts';
 
 /** One step of the schema. Steps are never changed once released, only added. */
 interface Migration {
@@ -18,6 +19,7 @@ const migrations: readonly Migration[] = [
   { version: 2, oldest: 2, sql: version2 },
   { version: 3, oldest: 3, sql: version3 },
   { version: 4, oldest: 3, sql: version4 },
+  { version: 5, oldest: 5, sql: version5 },
 ];
 
 /** The schema that this program knows. */

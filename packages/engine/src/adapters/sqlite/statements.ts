@@ -10,6 +10,7 @@ import { Eraser } from './erase.ts';
 import { GroupTable } from './groups.ts';
 import { InboxTable } from './inbox.ts';
 import { ItemList } from './item-list.ts';
+import { ItemStates } from './item-states.ts';
 import { JobTable } from './jobs.ts';
 import { LineTable } from './line-table.ts';
 import { Turns } from './lines.ts';
@@ -38,6 +39,7 @@ export class Statements {
   readonly pruner: Pruner;
   readonly settler: Settler;
   readonly state: StateTable;
+  readonly itemStates: ItemStates;
   readonly taskList: Listing<Task>;
   readonly tasks: TaskTable;
   readonly turns: Turns;
@@ -48,7 +50,8 @@ export class Statements {
     this.audit = new AuditTable(db);
     this.claimer = new Claimer(db);
     this.groups = new GroupTable(db);
-    this.inbox = new InboxTable(db);
+    this.itemStates = new ItemStates(db);
+    this.inbox = new InboxTable(db, this.itemStates);
     this.itemList = new ItemList(db);
     this.jobs = new JobTable(db);
     this.lines = new LineTable(db);

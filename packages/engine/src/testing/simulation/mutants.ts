@@ -80,7 +80,7 @@ export const mutants: readonly Mutant[] = [
     file: 'item-moves.ts',
     from: "if (item.state !== 'open') return { result: 'closed' };",
     to: '',
-    seed: 7,
+    seed: 4,
   },
   {
     name: 'nobody lets the line go on',
@@ -108,7 +108,7 @@ export const mutants: readonly Mutant[] = [
     file: 'jobs.ts',
     from: "if (tally.underway > 0) return { do: 'wait', ms: LOOK_MS, isLook: true };",
     to: '',
-    seed: 16,
+    seed: 20,
   },
   {
     name: 'send before the members are fixed',
@@ -122,7 +122,7 @@ export const mutants: readonly Mutant[] = [
     file: 'adapters/memory/actions.ts',
     from: 'if (under && !documents.has(jobKey(under.job), under.version)) return undefined;',
     to: '',
-    seed: 151,
+    seed: 114,
   },
   {
     name: 'slots of a rate that somebody else has',
