@@ -1,6 +1,7 @@
 import type { Courier } from './courier.ts';
 import { type LostAgenda, newAgenda } from './lane-rate.ts';
 import type { Lane, Lanes } from './lanes.ts';
+import type { Loan } from './ports/inbox.ts';
 import type { Claim, ClaimFrom } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
 import { GROUP, Solo } from './solo.ts';
@@ -10,6 +11,14 @@ const MAX_CLAIM = 1000;
 const MAX_CLAIM_LANES = 1000;
 /** Tasks are held in advance for at most so long: another instance might be idle. */
 const AHEAD_MS = 1000;
+/**
+ * A bulk replay is lent what a lane delivers within this time, and not more bytes in one answer: it saves a write, but
+ * other instances get nothing of it, so that only lanes that are hardly slower than the store have much of it.
+ */
+const LEND_MS = 50;
+const MAX_LOAN = 2000;
+const MAX_LOAN_BYTES = 8 * 1024 * 1024;
+const WORTH_LENDING = 1000;
 /** Where a claim found nothing although something is due, it is locked by somebody: no use to ask at once. */
 const BUSY_MS = 20;
 
@@ -19,6 +28,13 @@ export interface AppetiteLimits {
   /** Tasks leased at once in this instance, and their payloads. */
   maxHeld: number;
   maxHeldBytes: number;
+}
+
+/** Room for tasks that a bulk replay leases with its own write. */
+interface Lendable extends Pick<Loan, 'lanes' | 'limit' | 'maxBytesEach'> {
+  /** Fewer than these are not worth to wait for; and whether there will be as many soon. */
+  worth: number;
+  isSoonMore: boolean;
 }
 
 /** What to claim next, and when: what is due by lane, and in turn with it what others have lost. Times are monotonic. */
@@ -60,6 +76,36 @@ export class Appetite {
     const lost = this.#wasLost ? undefined : (this.#lostRated(now) ?? this.#lostOf(now));
     this.#wasLost = lost !== undefined;
     return lost ?? this.#due(now, room);
+  }
+
+  /**
+   * In room of its own: what is claimed does not wait for it, and half of all that may be held is left to that. `asked`:
+   * what is lent already by a write under way, in whatever lanes.
+   */
+  lendable(asked: { count: number; bytes: number }): Lendable {
+    const { maxHeld, maxHeldBytes } = this.#limits;
+    const room = Math.floor(maxHeld / 2) - this.#courier.held - asked.count;
+    const bytes = maxHeldBytes / 2 - this.#courier.heldBytes - asked.bytes;
+    const isPossible = !this.#solo.isAlone && !this.#settler.isTroubled && bytes > 0;
+    const lanes: { name: string; limit: number }[] = [];
+    let isFast = false;
+    for (const lane of isPossible ? this.#lanes.all.values() : []) {
+      const most = this.#lendingIn(lane);
+      isFast ||= most >= WORTH_LENDING;
+      const limit = Math.min(most - lane.lent - asked.count, room);
+      if (limit > 0 && lanes.length < MAX_CLAIM_LANES) lanes.push({ name: lane.name, limit });
+    }
+    // Any of them may get all of it: those with little room are left out.
+    const most = lanes.reduce((max, { limit }) => Math.max(max, limit), 0);
+    const wide = lanes.filter(({ limit }) => limit >= most / 2);
+    const limit = wide.reduce((min, lane) => Math.min(min, lane.limit), most);
+    return {
+      lanes: wide.map(({ name }) => name),
+      limit,
+      maxBytesEach: Math.floor(Math.min(bytes, MAX_LOAN_BYTES) / limit),
+      worth: WORTH_LENDING,
+      isSoonMore: isFast && limit < WORTH_LENDING,
+    };
   }
 
   /** What is heard of while a claim is under way came after it, perhaps: it must not be forgotten. */
@@ -188,6 +234,19 @@ export class Appetite {
     return held - permit.limit > ahead / 2 ? 0 : permit.limit + ahead - held;
   }
 
+  /** How many too many are lent in this lane, now that it is slower than it was. */
+  overlent(lane: Lane): number {
+    return lane.lent === 0 ? 0 : lane.lent - 2 * this.#lendingIn(lane);
+  }
+
+  /** What a lane may have as a loan at once. None where each start counts. */
+  #lendingIn(lane: Lane): number {
+    const permit = this.#lanes.permit(lane);
+    if (permit.may !== 'serve' || permit.probing || lane.rate || Number.isNaN(lane.meanMs))
+      return 0;
+    return Math.min(MAX_LOAN, Math.floor((permit.limit * LEND_MS) / Math.max(lane.meanMs, 0.01)));
+  }
+
   /** Whether something that must run alone may be taken on. */
   #isFree(now: number): boolean {
     return this.#solo.isFree(now) || !this.#isBusy(now);
@@ -220,6 +279,7 @@ export class Appetite {
   }
 }
 
+/** Without what was lent: that has its own room. */
 function heldOf(lane: Lane): number {
-  return lane.running.size + lane.queue.length + lane.zombies;
+  return lane.running.size + lane.queue.length + lane.zombies - lane.lent;
 }

@@ -3,8 +3,10 @@ import type { Courier } from './courier.ts';
 import type { Host } from './host.ts';
 import { release } from './judge.ts';
 import type { Entry, Lane, Lanes } from './lanes.ts';
+import { Lending } from './lending.ts';
 import { hindrance } from './moves.ts';
 import type { Policies } from './policies.ts';
+import type { Leased } from './ports/inbox.ts';
 import type { Claim, ClaimFrom, Schedule } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
 import { Solo } from './solo.ts';
@@ -29,6 +31,8 @@ export class Dispatcher {
   readonly #serves: (lane: string) => boolean;
   readonly #solo: Solo;
   readonly #appetite: Appetite;
+  /** For bulk replays of this process. */
+  readonly lending: Lending;
   #isRunning = false;
   #isScheduled = false;
   #claiming: Promise<void> | undefined;
@@ -37,8 +41,8 @@ export class Dispatcher {
   #lookAfter = '';
   #claimFailures = 0;
   #notBefore = -Infinity;
-  /** The token of a claim whose answer was lost: what it leased, if anything, is given back first. */
-  #orphan: number | undefined;
+  /** The tokens of claims and loans whose answers were lost: what they leased, if anything, is given back first. */
+  readonly #orphans = new Set<number>();
   #timer: unknown;
   #timerAt = Infinity;
 
@@ -68,9 +72,26 @@ export class Dispatcher {
       this.#solo,
       parts.settings,
     );
+    this.lending = new Lending({
+      host: parts.host,
+      appetite: this.#appetite,
+      policies: parts.policies,
+      leaseMs: parts.settings.leaseMs,
+      newLease: () => this.#newLease(),
+      isOpen: () => this.#isRunning && parts.host.clock.monotonic() >= this.#notBefore,
+      take: (leased, leaseUntil) => {
+        this.#take(leased, leaseUntil, true);
+        this.wake();
+      },
+      lost: ({ lease, lanes }) => {
+        this.#orphans.add(lease);
+        this.expect(lanes);
+      },
+    });
     this.#courier.onRoom = () => this.wake();
     this.#courier.onEnd = (entry) => {
       this.#solo.ended(entry);
+      repay(entry);
       this.wake();
     };
   }
@@ -86,8 +107,7 @@ export class Dispatcher {
     this.#isRunning = false;
     this.#host.clock.clearTimer(this.#timer);
     this.#timer = undefined;
-    await this.#claiming;
-    await this.#looking;
+    await Promise.all([this.#claiming, this.#looking, this.lending.idle()]);
     const held = [...this.#lanes.all.values()].flatMap((lane) => lane.queue.splice(0));
     held.push(...this.#solo.takeWaiting());
     await Promise.all([...held.map((entry) => this.#release(entry)), this.#abandon()]);
@@ -117,6 +137,7 @@ export class Dispatcher {
 
   #step(): void {
     const now = this.#host.clock.monotonic();
+    this.lending.wake();
     this.#startSolo(now);
     if (now >= this.#lookAt && !this.#looking) {
       this.#looking = this.#look().finally(() => {
@@ -144,21 +165,21 @@ export class Dispatcher {
   }
 
   async #claim(from: ClaimFrom): Promise<void> {
-    const { clock, random, log } = this.#host;
+    const { clock, log } = this.#host;
     const { leaseMs } = this.#settings;
     let claim: Claim;
     let sentAt: number;
     this.#appetite.asked(from);
     try {
-      if (this.#orphan !== undefined) await this.#schedule.abandon(this.#orphan);
-      const lease = Math.floor(random() * 2 ** 52) + 1;
-      this.#orphan = lease;
+      if (this.#orphans.size > 0) await this.#abandonAll();
+      const lease = this.#newLease();
+      this.#orphans.add(lease);
       sentAt = clock.monotonic();
       const { maxBytes } = this.#appetite;
       claim = await this.#schedule.claim({ from, lease, leaseMs, maxBytes });
       // Not delivered by a wrong policy: what was claimed goes back instead.
       await this.#policies.know(claim.tasks);
-      this.#orphan = undefined;
+      this.#orphans.delete(lease);
     } catch (error) {
       this.#claimFailures = Math.min(this.#claimFailures + 1, 8);
       this.#notBefore = clock.monotonic() + 25 * 2 ** this.#claimFailures;
@@ -172,7 +193,7 @@ export class Dispatcher {
     this.#take(claim, sentAt + leaseMs);
   }
 
-  #take({ tasks, nowMs }: Claim, leaseUntil: number): void {
+  #take({ tasks, nowMs }: Leased, leaseUntil: number, lent = false): void {
     for (const task of tasks) {
       const mostAttempts = this.#policies.mostAttempts(task);
       const { maxLostLeases } = this.#settings;
@@ -183,8 +204,9 @@ export class Dispatcher {
       }
       const lane = this.#lanes.get(task.lane);
       const policy = this.#policies.of(task);
-      const entry: Entry = { task, lane, policy, leaseUntil, startedAt: NaN, probing: false };
+      const entry: Entry = { task, lane, policy, leaseUntil, startedAt: NaN, probing: false, lent };
       this.#courier.hold(entry);
+      if (lent) lane.lent += 1;
       if (why || !this.#isRunning) void this.#release(entry);
       else if (task.claims < 2 || !Solo.concerns(lane.name)) lane.queue.push(entry);
       else if (this.#solo.admits(entry)) this.#solo.wait(entry);
@@ -203,7 +225,7 @@ export class Dispatcher {
       for (const entry of lane.queue.splice(0)) void this.#release(entry);
     }
     // Also what is being given back must be out of our hands first: its lease would be one more that was lost.
-    if (this.#courier.held > this.#solo.waiting.length) return;
+    if (this.lending.isBusy || this.#courier.held > this.#solo.waiting.length) return;
     if (this.#solo.waiting.some(({ lane }) => lane.rate?.take(1) === false)) return;
     for (const entry of this.#solo.begin(now)) this.#start(entry);
   }
@@ -215,6 +237,7 @@ export class Dispatcher {
       for (const entry of lane.queue.splice(0)) void this.#release(entry);
       return;
     }
+    this.#callIn(lane);
     let started = 0;
     while (started < lane.queue.length && lane.running.size + lane.zombies < permit.limit) {
       if (lane.rate?.take(lane.queue.length - started) === false) break;
@@ -226,6 +249,16 @@ export class Dispatcher {
     lane.queue.splice(0, started);
   }
 
+  /** A lane that became slow keeps nobody waiting behind what it was lent: that goes back, the last first. */
+  #callIn(lane: Lane): void {
+    let count = this.#appetite.overlent(lane);
+    for (let i = lane.queue.length - 1; i >= 0 && count > 0; i--) {
+      if (!lane.queue[i]!.lent) continue;
+      for (const entry of lane.queue.splice(i, 1)) void this.#release(entry);
+      count -= 1;
+    }
+  }
+
   /** Starts only what will surely end, or be renewed, before its lease does. */
   #start(entry: Entry): void {
     const needMs = Math.min(entry.lane.settings.timeoutMs, this.#settings.leaseMs / 2);
@@ -233,11 +266,21 @@ export class Dispatcher {
     else void this.#release(entry);
   }
 
-  /** What a claim leased whose answer was lost, if anything. */
+  #newLease(): number {
+    return Math.floor(this.#host.random() * 2 ** 52) + 1;
+  }
+
+  /** What was leased by a claim or a loan whose answer was lost, if anything. */
+  async #abandonAll(): Promise<void> {
+    for (const lease of this.#orphans) {
+      await this.#schedule.abandon(lease);
+      this.#orphans.delete(lease);
+    }
+  }
+
   async #abandon(): Promise<void> {
-    if (this.#orphan === undefined) return;
     try {
-      await this.#schedule.abandon(this.#orphan);
+      await this.#abandonAll();
     } catch (error) {
       this.#host.log.warn({ err: error }, 'not given back: its leases will end');
     }
@@ -245,6 +288,7 @@ export class Dispatcher {
 
   async #release(entry: Entry): Promise<void> {
     this.#solo.ended(entry);
+    repay(entry);
     await this.#courier.giveBack(entry, release(entry.task));
     const now = this.#host.clock.monotonic();
     if (entry.task.claims > 1) this.#appetite.expectLost(now);
@@ -295,4 +339,11 @@ export class Dispatcher {
       Math.max(0, Math.ceil(at - now)),
     );
   }
+}
+
+/** It is started and over, or given back. */
+function repay(entry: Entry): void {
+  if (!entry.lent || entry.lane.running.has(entry)) return;
+  entry.lent = false;
+  entry.lane.lent -= 1;
 }

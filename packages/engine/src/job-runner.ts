@@ -11,8 +11,9 @@ import {
   WINDOW,
   CLOCKS_APART_MS,
 } from './jobs.ts';
+import type { Lending } from './lending.ts';
 import { pause } from './patience.ts';
-import type { Frozen, ItemAction, JobHold, JobTally } from './ports/inbox.ts';
+import type { ActResult, Frozen, ItemAction, JobHold, JobTally, Loan } from './ports/inbox.ts';
 import type { Store } from './ports/store.ts';
 
 /** How long an instance may be silent about a job before another one takes it over, and how often it speaks. */
@@ -39,6 +40,7 @@ interface RunnerParts {
   /** The store's time. */
   nowMs: () => number;
   pollMs: number;
+  lending: Pick<Lending, 'lendable' | 'lend'>;
   /** Told when a job has come to an end, or stopped. */
   ended: (job: Job) => void;
 }
@@ -243,8 +245,10 @@ export class JobRunner {
     { limit, isTrial }: { limit: number; isTrial: boolean },
   ): Promise<Held | undefined> {
     const { job, most = Infinity } = held;
-    const ahead = await this.#ahead(held, Math.min(limit, most));
-    const ids = ahead.slice(0, Math.min(limit, most));
+    const wanted = Math.min(limit, most);
+    const count = job.action === 'replay' ? await this.#parts.lending.lendable(wanted) : wanted;
+    const ahead = await this.#ahead(held, count);
+    const ids = ahead.slice(0, count);
     if (ids.length === 0) return this.#write(brokenJob(job, this.#parts.nowMs()), held);
     held = { ...held, ahead };
     try {
@@ -288,18 +292,20 @@ export class JobRunner {
     ids: readonly number[],
     action: ItemAction,
   ): Promise<Held | undefined> {
-    const { store, nowMs } = this.#parts;
+    const { store, lending, nowMs } = this.#parts;
     let next = job;
-    const acting = store.act(ids, action, {
+    const hold: JobHold<ActResult[]> = {
       job: job.id,
       version,
       next: (all) => (next = this.#owned(afterAct(job, ids, all, nowMs()))),
-    });
+    };
+    const act = (loan?: Loan) => store.act(ids, action, hold, loan);
+    const acting = action.type === 'replay' ? lending.lend(act) : act();
     // The next ones are read meanwhile. Where that fails they are read when they are due, and whoever is at it then tells.
     const reading = this.#ahead({ job, version, ahead }, 2 * ids.length).catch(() => ahead);
-    const results = await acting;
+    const acted = await acting;
     const known = await reading;
-    if (!results) return this.#reload(job.id);
+    if (!acted) return this.#reload(job.id);
     const sent = next.done - job.done;
     const guess = tally ? { tally: { ...tally, underway: tally.underway + sent } } : {};
     return {

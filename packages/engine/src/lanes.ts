@@ -37,6 +37,8 @@ export interface Lane {
   /** Claimed and not started, oldest first. */
   queue: Entry[];
   running: Set<Entry>;
+  /** How many of those in `queue` and `running` came as a loan to a bulk replay. */
+  lent: number;
   /** Deliveries that ran out of time and have not really ended: they keep their slots for a while. */
   zombies: number;
   /** Local monotonic time when something may be visible; Infinity: nothing is known to wait. */
@@ -63,6 +65,8 @@ export interface Entry {
   startedAt: number;
   /** Its delivery is to find out whether the lane works. */
   probing: boolean;
+  /** It counts among those that its lane has `lent`. */
+  lent: boolean;
   abort?: AbortController;
   delivery?: Promise<Outcome>;
 }
@@ -145,6 +149,7 @@ export class Lanes {
       writing: false,
       queue: [],
       running: new Set(),
+      lent: 0,
       zombies: 0,
       dueAt: Infinity,
       meanMs: NaN,

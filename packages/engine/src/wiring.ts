@@ -120,7 +120,8 @@ export function wire(
     ...(review ? { review } : {}),
   });
   const ended = (job: Job) => observer.jobEnded(job);
-  const runner = new JobRunner({ store, host, instance, nowMs, pollMs, ended });
+  const { lending } = dispatcher;
+  const runner = new JobRunner({ store, host, instance, nowMs, pollMs, lending, ended });
   const desk = new Desk({
     store: opened,
     submitter,

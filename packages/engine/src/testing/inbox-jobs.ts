@@ -18,7 +18,9 @@ export const jobActCases: StoreCases = {
     await actOne(store, two!, { type: 'resolve' });
     const asked = [one!.id, two!.id];
     const under = hold<ActResult[]>(2, (results) => ({ step: 1, results }));
-    deepEqual(await store.act(asked, { type: 'replay', job: JOB }, under), ['done', 'closed']);
+    deepEqual(await store.act(asked, { type: 'replay', job: JOB }, under), {
+      results: ['done', 'closed'],
+    });
     deepEqual(await jobDocument(store, JOB), [{ step: 1, results: ['done', 'closed'] }, 3]);
     deepEqual(await store.members({ job: JOB, after: 0, limit: 10 }), [
       { itemId: one!.id },
@@ -67,7 +69,7 @@ export const jobActCases: StoreCases = {
         store.act(all, { type: 'replay', job }, { ...hold<ActResult[]>(1, () => ({})), job }),
       ),
     );
-    const done = answers.flatMap((results) => results!.filter((one) => one === 'done'));
+    const done = answers.flatMap((acted) => acted!.results.filter((one) => one === 'done'));
     equal(done.length, 20);
     const tasks = await Promise.all(
       [1, 2].map(async (job) => (await store.tally(job, 100)).underway),
@@ -79,7 +81,7 @@ export const jobActCases: StoreCases = {
     const { item: before } = await dead(store);
     await newJob(store, JOB);
     const under = hold<ActResult[]>(1, () => ({ step: 1 }));
-    deepEqual(await store.act([before.id], { type: 'resolve' }, under), ['done']);
+    deepEqual(await store.act([before.id], { type: 'resolve' }, under), { results: ['done'] });
     deepEqual(await store.members({ job: JOB, after: 0, limit: 10 }), []);
   },
 

@@ -1,5 +1,6 @@
 import { actOn, type ItemChange, revived } from '../../item-moves.ts';
 import {
+  type Acted,
   type ActResult,
   type Frozen,
   type ItemAction,
@@ -7,13 +8,15 @@ import {
   type JobHold,
   jobKey,
   type JobTally,
+  type Leased,
+  type Loan,
 } from '../../ports/inbox.ts';
 import type { Task } from '../../task.ts';
 import type { Documents } from './documents.ts';
 import type { MemoryInbox } from './inbox.ts';
 import type { Members } from './members.ts';
 import type { MemoryOutbox } from './outbox.ts';
-import type { TaskTable } from './tasks.ts';
+import { handedOut, type TaskTable } from './tasks.ts';
 
 interface Tables {
   tasks: TaskTable;
@@ -38,15 +41,35 @@ export class Actions {
     under: JobHold<ActResult[]> | undefined,
     nowMs: number,
     touched: (Task | undefined)[],
-  ): ActResult[] | undefined {
+    loan?: Loan,
+  ): Acted | undefined {
     const { members, documents } = this.#tables;
     if (under && !documents.has(jobKey(under.job), under.version)) return undefined;
-    const results = ids.map((id) => this.#actOnOne(id, action, nowMs, touched));
+    const leased: Leased = { tasks: [], nowMs };
+    const results = ids.map((id, i) => {
+      const result = this.#actOnOne(id, action, nowMs, touched);
+      if (loan && result === 'done' && i < loan.limit) this.#lend(id, loan, leased);
+      return result;
+    });
     if (under) {
       for (const [i, id] of ids.entries()) members.mark(under.job, id, results[i]!);
       documents.write(jobKey(under.job), under.next(results), under.version);
     }
-    return results;
+    return leased.tasks.length === 0 ? { results } : { results, leased };
+  }
+
+  #lend(
+    id: number,
+    { lanes, maxBytesEach, lease, leaseMs }: Loan,
+    { tasks: leased, nowMs }: Leased,
+  ): void {
+    const { tasks, inbox } = this.#tables;
+    const { state, taskId, edit } = inbox.get(id)!;
+    const task = taskId === undefined ? undefined : tasks.get(taskId);
+    if (state !== 'replayed' || edit || !task || task.orderingKey !== undefined) return;
+    if (!lanes.includes(task.lane) || task.payload.length > maxBytesEach) return;
+    const lent = tasks.write({ ...task, lease, claims: 1, visibleAtMs: nowMs + leaseMs });
+    leased.push(handedOut(lent));
   }
 
   freeze(

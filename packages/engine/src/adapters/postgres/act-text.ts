@@ -1,10 +1,13 @@
-import type { ItemAction } from '../../ports/inbox.ts';
+import type { ItemAction, Loan } from '../../ports/inbox.ts';
+import { encodeArray } from './arrays.ts';
 import { few, type Params, rowsOf } from './batch.ts';
+import { boundedMs, bytesUpTo, countOf } from './bounds.ts';
 import type { Names } from './names.ts';
-import { NOW } from './times.ts';
+import { lentColumns } from './rows.ts';
+import { BEGUN, later, msOf } from './times.ts';
 
 /** Actions that need no look at the item: one statement does to a thousand what `actOn` does to one. */
-type BulkAction =
+export type BulkAction =
   | Extract<ItemAction, { type: 'replay' }>
   | { type: 'resolve' | 'discard'; by?: string };
 
@@ -48,21 +51,101 @@ export function shortText(
   action: BulkAction,
   params: Params,
 ): string {
-  return `WITH open AS MATERIALIZED (
-      SELECT u.n, item.* FROM (${few(`(${idRows(ids, params)})`, 'n')}) AS u CROSS JOIN LATERAL (
-        SELECT id, task_id, generation FROM ${names.open} AS item
-        WHERE item.id = u.id AND NOT edited AND task_id IS NOT NULL OFFSET 0
-      ) AS item ORDER BY item.task_id
-    ),
-    moved AS (
-      UPDATE ${names.queue} AS q SET ${taskValues(action, params)} FROM (${few('open', 'n')}) AS t
-      WHERE q.id = ANY (ARRAY[t.task_id]) AND q.status = 'failed' AND q.generation = ANY (ARRAY[t.generation])
-      RETURNING t.n, t.id, q.lane, q.ordering_key
-    ),
+  const moved = movedText(names, ids, { values: taskValues(action, params) }, params);
+  return `WITH ${moved},
     ${closeText(names, few('moved', 'n'), 'NOT item.edited', action, params)}
     SELECT json_agg(n), json_agg(DISTINCT lane) FILTER (WHERE ordering_key IS NULL),
       json_agg(json_build_array(lane, ordering_key)) FILTER (WHERE ordering_key IS NOT NULL),
       (SELECT count(*) FROM closed) FROM moved`;
+}
+
+/** The document of a job, as a whole step of it finds and leaves it. */
+interface StepOf {
+  key: string;
+  version: number;
+  value: string;
+}
+
+/**
+ * A whole step of a job by one statement, for items that are all done by the short way and in no line: without a way to
+ * the server and back for each part of it. It does all or nothing: a division by zero says that it is not so simple.
+ * Answers of each the lane of its task and the time, and of what it leased what a claim answers.
+ */
+export function stepText(
+  names: Names,
+  ids: readonly number[],
+  action: BulkAction,
+  { step, loan, lockTimeoutMs }: { step: StepOf; loan: Loan | undefined; lockTimeoutMs: number },
+  params: Params,
+): string {
+  const isDocument = `key = ${params.add(step.key)} AND version = ${params.add(step.version)}::bigint`;
+  const moved = movedText(
+    names,
+    ids,
+    {
+      values: taskValues(action, params, loan && lentTo(loan, params)),
+      only: 'AND q.ordering_key IS NULL',
+      // Before all else the document is locked, as everywhere.
+      first: `(SELECT count(*) FROM document) = 1 AND`,
+      answered: loan ? 'q.*' : 'q.lane',
+    },
+    params,
+  );
+  const leased = loan ? `lease, ${lentColumns.join(', ')}` : 'NULL';
+  return `WITH document AS MATERIALIZED (
+      SELECT FROM ${names.state} WHERE ${isDocument}
+        AND (SELECT set_config('lock_timeout', '${lockTimeoutMs}', true)) IS NOT NULL FOR UPDATE
+    ),
+    ${moved},
+    ${closeText(names, few('moved', 'n'), 'NOT item.edited', action, params)},
+    written AS (
+      UPDATE ${names.state} SET version = version + 1, value = ${params.add(step.value)}
+      WHERE ${isDocument} AND (SELECT count(*) FROM closed) = ${params.add(ids.length)}::int4 RETURNING 1
+    )
+    SELECT 1 / (SELECT count(*) FROM written), lane, (SELECT (${msOf(BEGUN)})::text), ${leased} FROM moved AS q`;
+}
+
+/** What a loan makes of the tasks that it may be given to, and of the others. */
+function lentTo(
+  { lanes, limit, maxBytesEach, lease, leaseMs }: Loan,
+  params: Params,
+): typeof unleased {
+  const isLent = `t.n <= ${params.add(countOf(limit))}::int4
+    AND q.lane = ANY (${params.add(encodeArray('text', lanes))}::text[])
+    AND octet_length(q.original_payload) <= ${params.add(bytesUpTo(maxBytesEach))}::bigint`;
+  const until = `(SELECT ${later(`${params.add(boundedMs(leaseMs))}::float8`, BEGUN)})`;
+  return {
+    lease: `CASE WHEN ${isLent} THEN ${params.add(lease)}::bigint END`,
+    claims: `CASE WHEN ${isLent} THEN 1 ELSE 0 END`,
+    visibleAt: `CASE WHEN ${isLent} THEN ${until} ELSE ${BEGUN} END`,
+  };
+}
+
+interface Moving {
+  values: string;
+  /** More that must be so of the task, and of all. */
+  only?: string;
+  first?: string;
+  answered?: string;
+}
+
+function movedText(
+  names: Names,
+  ids: readonly number[],
+  { values, only = '', first = '', answered = 'q.lane, q.ordering_key' }: Moving,
+  params: Params,
+): string {
+  return `open AS MATERIALIZED (
+      SELECT u.n, item.* FROM (${few(`(${idRows(ids, params)})`, 'n')}) AS u CROSS JOIN LATERAL (
+        SELECT id AS item_id, task_id, generation FROM ${names.open} AS item
+        WHERE item.id = u.id AND NOT edited AND task_id IS NOT NULL OFFSET 0
+      ) AS item WHERE ${first} true ORDER BY item.task_id
+    ),
+    moved AS (
+      UPDATE ${names.queue} AS q SET ${values} FROM (${few('open', 'n')}) AS t
+      WHERE q.id = ANY (ARRAY[t.task_id]) AND q.status = 'failed' AND q.generation = ANY (ARRAY[t.generation]) ${only}
+      RETURNING t.n, t.item_id, ${answered}
+    )`;
 }
 
 /**
@@ -84,7 +167,7 @@ export function bulkText(
     )`,
     // The item is asked for by its task, so that this one is locked first.
     `judged AS MATERIALIZED (
-      SELECT known.n, item.id, item.task_id, task.lane, task.ordering_key, ${resultOf(action)} AS result
+      SELECT known.n, item.id AS item_id, item.task_id, task.lane, task.ordering_key, ${resultOf(action)} AS result
       FROM (${few('known', 'n')}) AS known LEFT JOIN LATERAL (
         SELECT id, status, lane, ordering_key FROM ${names.queue} AS q WHERE q.id = known.task_id FOR UPDATE
       ) AS task ON true CROSS JOIN LATERAL (
@@ -120,16 +203,22 @@ function resultOf(action: BulkAction | undefined): string {
 }
 
 /** What `inNewGeneration` and `cancelled` of the moves write. */
-function taskValues(action: BulkAction, params: Params): string {
+function taskValues(
+  action: BulkAction,
+  params: Params,
+  { lease, claims, visibleAt } = unleased,
+): string {
   if (action.type !== 'replay') {
-    return `status = 'cancelled', finished_at = ${NOW}, job = NULL, trial = false`;
+    return `status = 'cancelled', finished_at = ${BEGUN}, job = NULL, trial = false`;
   }
   return `status = 'pending', generation = q.generation + 1, attempt = 0, retry_count = 0, uncounted = 0, delay_ms = 0,
-    claims = 0, arrived = false, cancelling = false, blocked = q.ordering_key IS NOT NULL, lease = NULL, verdict = NULL,
-    finished_at = NULL, first_at = NULL, next_retry_at = ${NOW}, visible_at = ${NOW},
-    expires_at = CASE WHEN q.expires_at > ${NOW} THEN q.expires_at END,
+    claims = ${claims}, arrived = false, cancelling = false, blocked = q.ordering_key IS NOT NULL, lease = ${lease},
+    verdict = NULL, finished_at = NULL, first_at = NULL, next_retry_at = ${BEGUN}, visible_at = ${visibleAt},
+    expires_at = CASE WHEN q.expires_at > ${BEGUN} THEN q.expires_at END,
     job = ${params.add(action.job ?? null)}::bigint, trial = ${params.add(action.trial ?? false)}::boolean`;
 }
+
+const unleased = { lease: 'NULL', claims: '0', visibleAt: BEGUN };
 
 const closedAs = { replay: 'replayed', resolve: 'resolved', discard: 'discarded' } as const;
 
@@ -141,10 +230,10 @@ function closeText(
   { type, by }: BulkAction,
   params: Params,
 ): string {
-  return `closed AS (DELETE FROM ${open} AS item USING (${these}) AS t WHERE item.id = ANY (ARRAY[t.id]) AND ${condition} RETURNING item.id),
+  return `closed AS (DELETE FROM ${open} AS item USING (${these}) AS t WHERE item.id = ANY (ARRAY[t.item_id]) AND ${condition} RETURNING item.id),
     ended AS (
       INSERT INTO ${closed} (id, state, closed_at, closed_by)
-      SELECT id, '${closedAs[type]}', ${NOW}, ${params.add(by ?? null)}::text FROM closed
+      SELECT id, '${closedAs[type]}', ${BEGUN}, ${params.add(by ?? null)}::text FROM closed
     )`;
 }
 

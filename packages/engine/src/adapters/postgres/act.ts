@@ -1,7 +1,7 @@
 import { lineOf } from '../../line.ts';
 import { queueNameOf } from '../../address.ts';
 import { actOn, type ItemChange, revived } from '../../item-moves.ts';
-import type { ActResult, InboxItem, ItemAction, JobHold } from '../../ports/inbox.ts';
+import type { ActResult, InboxItem, ItemAction, JobHold, Loan } from '../../ports/inbox.ts';
 import { laneOf, type NewTask, type Task } from '../../task.ts';
 import { bulkText, isBulk, lookText, shortText } from './act-text.ts';
 import { Params, rowsOf } from './batch.ts';
@@ -16,14 +16,10 @@ import { markMembers } from './jobs.ts';
 import { HeldLines, LineSet } from './lines.ts';
 import type { Names } from './names.ts';
 import { openColumns, openValues } from './open-schema.ts';
+import { PlainActor, type WakingActed } from './plain-act.ts';
 import { numberOf, parsed, taskColumns, taskOf, timeOf } from './rows.ts';
 import { msOf, timeAt } from './times.ts';
 import { Wake } from './wake.ts';
-
-interface Acted {
-  results: ActResult[];
-  wake: Wake;
-}
 
 /** One call, within its transaction. */
 interface Scene {
@@ -37,24 +33,44 @@ interface Scene {
 
 /**
  * What operators do to items. Locks are taken in one order: the document of the job, lines, tasks, items. What needs no
- * look at an item is done by one statement for all; the rest one by one, so that only one payload is here at a time.
+ * look at an item is done by one statement for all, which is the whole step of a job where there is nothing else; the
+ * rest one by one, so that only one payload is here at a time.
  */
 export class Actor {
   readonly #database: Database;
   readonly #names: Names;
   readonly #inserter: Inserter;
+  readonly #plain: PlainActor;
+  /** Whether the last items were all plain: then the next ones are taken for such. */
+  #isPlain = true;
 
   constructor(database: Database, names: Names, inserter: Inserter) {
     this.#database = database;
     this.#names = names;
     this.#inserter = inserter;
+    this.#plain = new PlainActor(database, names);
   }
 
   async act(
     ids: readonly number[],
     action: ItemAction,
     under: JobHold<ActResult[]> | undefined,
-  ): Promise<Acted | undefined> {
+    loan: Loan | undefined,
+  ): Promise<WakingActed | undefined> {
+    if (under && isBulk(action) && this.#isPlain) {
+      const acted = await this.#plain.act(ids, action, under, loan);
+      if (acted) return acted;
+    }
+    const acted = await this.#act(ids, action, under);
+    if (under && acted && isBulk(action)) this.#isPlain = acted.isPlain;
+    return acted;
+  }
+
+  async #act(
+    ids: readonly number[],
+    action: ItemAction,
+    under: JobHold<ActResult[]> | undefined,
+  ): Promise<(WakingActed & { isPlain: boolean }) | undefined> {
     const lines = new LineSet();
     return this.#database.transaction(async (session) => {
       if (under && !(await holdJob(session, this.#names, under))) return undefined;
@@ -67,7 +83,8 @@ export class Actor {
         if (!(await writeJob(session, this.#names, under, under.next(results))))
           throw new Restart();
       }
-      return { results, wake: scene.wake };
+      const isPlain = held.isEmpty && results.every((result) => result === 'done');
+      return { results, wake: scene.wake, isPlain };
     });
   }
 
@@ -169,7 +186,7 @@ export class Actor {
     id: number,
   ): Promise<{ item?: InboxItem; task?: Task; nowMs: number }> {
     const [row] = await session.query(
-      `SELECT item.*, ${msOf('statement_timestamp()')} AS now
+      `SELECT item.*, ${msOf('transaction_timestamp()')} AS now
        FROM (SELECT) AS once LEFT JOIN (${selectItems(this.#names)} WHERE item.id = $1::bigint) AS item ON true`,
       [id],
     );
@@ -197,7 +214,10 @@ export class Actor {
       if (await this.#hasOpenRaw(session, item.messageId)) return 'gone';
     }
     if (isMoved && (await this.#hasLater(session, before))) return 'gone';
-    const [addedId] = added ? await this.#inserter.insertIn(session, [added], wake) : [];
+    const due = { atMs: nowMs };
+    const [addedId] = added
+      ? await this.#inserter.insertIn(session, [{ ...added, due }], wake)
+      : [];
     if (added && addedId === undefined) {
       const isRevived = !isMoved && (await this.#revive(scene, added, nowMs));
       if (!isRevived) return 'conflict';

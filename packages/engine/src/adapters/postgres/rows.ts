@@ -13,7 +13,7 @@ export type Row = readonly unknown[];
  * What a claim needs of a task, of the table as `q`: the rest it knows, since it has just written it. What most tasks
  * have is sent as NULL: every text costs here and there, a NULL hardly anything.
  */
-export const claimedColumns = columnsOf({
+const claimed = {
   id: 'q.id',
   message_id: 'message_id',
   kind: 'kind',
@@ -43,6 +43,14 @@ export const claimedColumns = columnsOf({
   job: 'job',
   trial: 'nullif(trial, false)',
   edited: 'edited',
+};
+export const claimedColumns = columnsOf(claimed);
+
+/** The same where only some were leased: what is large is sent of those alone. */
+export const lentColumns = columnsOf({
+  ...claimed,
+  payload: 'CASE WHEN lease IS NOT NULL THEN original_payload END',
+  context: 'CASE WHEN lease IS NOT NULL THEN context END',
 });
 
 /** What every other reader of tasks selects. */

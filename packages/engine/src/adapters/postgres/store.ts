@@ -1,6 +1,7 @@
 import { sessionOf, type Database } from './database.ts';
 import type { Change } from '../../moves.ts';
 import type {
+  Acted,
   ActResult,
   Frozen,
   Group,
@@ -12,6 +13,7 @@ import type {
   ItemQuery,
   JobHold,
   JobTally,
+  Loan,
   Member,
   MemberQuery,
   RawItem,
@@ -275,15 +277,19 @@ export class PostgresStore implements Store {
     ids: readonly number[],
     action: ItemAction,
     under: JobHold<ActResult[]>,
-  ): Promise<ActResult[] | undefined>;
+    loan?: Loan,
+  ): Promise<Acted | undefined>;
   async act(
     ids: readonly number[],
     action: ItemAction,
     under?: JobHold<ActResult[]>,
-  ): Promise<ActResult[] | undefined> {
-    const acted = await this.#actor.act(ids, action, under);
-    await this.#tell(acted?.wake.hint);
-    return acted?.results;
+    loan?: Loan,
+  ): Promise<ActResult[] | Acted | undefined> {
+    const acted = await this.#actor.act(ids, action, under, loan);
+    if (!acted) return undefined;
+    const { results, leased, wake } = acted;
+    await this.#tell(wake.hint);
+    return under ? { results, ...(leased ? { leased } : {}) } : results;
   }
 
   async erase(messageId: string, by?: string): Promise<'erased' | 'busy' | 'unknown'> {

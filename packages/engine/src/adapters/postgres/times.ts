@@ -16,6 +16,9 @@ export function timeAt(ms: string): string {
  */
 export const NOW = `(SELECT date_trunc('milliseconds', statement_timestamp()))`;
 
-export function later(ms: string): string {
-  return `${NOW} + ${ms} * INTERVAL '1 millisecond'`;
+/** The time when our own transaction began, in whole ms: one for all that it does. */
+export const BEGUN = `(SELECT date_trunc('milliseconds', transaction_timestamp()))`;
+
+export function later(ms: string, than = NOW): string {
+  return `${than} + ${ms} * INTERVAL '1 millisecond'`;
 }

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { actOn, type ItemChange, revived } from '../../item-moves.ts';
 import {
+  type Acted,
   type ActResult,
   type Frozen,
   type InboxItem,
@@ -8,6 +9,7 @@ import {
   type ItemFilter,
   type JobHold,
   jobKey,
+  type Loan,
 } from '../../ports/inbox.ts';
 import type { Task } from '../../task.ts';
 import type { Changer } from './change.ts';
@@ -48,10 +50,11 @@ export class Actions {
     under: JobHold<ActResult[]> | undefined,
     nowMs: number,
     after: Aftermath,
-  ): ActResult[] | undefined {
+    loan?: Loan,
+  ): Acted | undefined {
     const { jobs, state } = this.#tables;
     if (under && !state.has(jobKey(under.job), under.version)) return undefined;
-    const done = this.#plain.act(ids, action, nowMs, after);
+    const { done, leased } = this.#plain.act(ids, action, nowMs, after, loan);
     // Once: who is asked for twice is closed by then.
     const results = ids.map((id): ActResult =>
       done.delete(id) ? 'done' : this.#actOnOne(id, action, nowMs, after),
@@ -60,7 +63,7 @@ export class Actions {
       for (const [i, id] of ids.entries()) jobs.mark(under.job, id, results[i]!);
       state.write(jobKey(under.job), under.next(results), under.version);
     }
-    return results;
+    return leased.length === 0 ? { results } : { results, leased: { tasks: leased, nowMs } };
   }
 
   freeze(

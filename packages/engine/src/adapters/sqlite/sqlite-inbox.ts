@@ -1,5 +1,6 @@
 import type { Clock } from 'redrive';
 import type {
+  Acted,
   ActResult,
   Frozen,
   Group,
@@ -12,6 +13,7 @@ import type {
   ItemQuery,
   JobHold,
   JobTally,
+  Loan,
   Member,
   MemberQuery,
   RawItem,
@@ -88,15 +90,18 @@ export class SqliteInbox implements Inbox {
     ids: readonly number[],
     action: ItemAction,
     under: JobHold<ActResult[]>,
-  ): Promise<ActResult[] | undefined>;
-  act(
+    loan?: Loan,
+  ): Promise<Acted | undefined>;
+  async act(
     ids: readonly number[],
     action: ItemAction,
     under?: JobHold<ActResult[]>,
-  ): Promise<ActResult[] | undefined> {
-    return this.#writer.write(({ actions }, nowMs, after) =>
-      actions.act(ids, action, under, nowMs, after),
+    loan?: Loan,
+  ): Promise<ActResult[] | Acted | undefined> {
+    const acted = await this.#writer.write(({ actions }, nowMs, after) =>
+      actions.act(ids, action, under, nowMs, after, loan),
     );
+    return under ? acted : acted?.results;
   }
 
   erase(messageId: string, by?: string): Promise<'erased' | 'busy' | 'unknown'> {

@@ -52,7 +52,7 @@ export const mutants: readonly Mutant[] = [
     file: 'dispatcher.ts',
     from: 'if (this.#host.clock.monotonic() + needMs <= entry.leaseUntil) this.#courier.start(entry);',
     to: 'if (needMs > 0) this.#courier.start(entry);',
-    seed: 51,
+    seed: 43,
   },
   {
     name: 'deliver before the new due time',
@@ -94,7 +94,7 @@ export const mutants: readonly Mutant[] = [
     file: 'item-moves.ts',
     from: 'blocked: task.orderingKey !== undefined,',
     to: 'blocked: false,',
-    seed: 337,
+    seed: 386,
   },
   {
     name: 'a canary without steps',
@@ -131,5 +131,20 @@ export const mutants: readonly Mutant[] = [
     to: `await this.#schedule.writeState(this.#key, state, this.#version);
       if (slots.length > 0) {`,
     seed: 28,
+  },
+  {
+    name: 'give back a loan under way',
+    file: 'lending.ts',
+    from: 'const lending = this.#lend(act, loan);',
+    to: `this.#parts.lost(loan);
+    const lending = this.#lend(act, loan);`,
+    seed: 20,
+  },
+  {
+    name: 'lend what is not the first of its line',
+    file: 'adapters/memory/actions.ts',
+    from: "if (state !== 'replayed' || edit || !task || task.orderingKey !== undefined) return;",
+    to: "if (state !== 'replayed' || edit || !task) return;",
+    seed: 370,
   },
 ];

@@ -17,6 +17,8 @@ export interface SimulationResult {
   starts: number;
   crashes: number;
   replays: number;
+  /** Tasks that were leased with their replay. */
+  loans: number;
 }
 
 const LEASE_MS = 3000;
@@ -104,6 +106,7 @@ class Simulation {
       starts,
       crashes: this.#crashes,
       replays: this.#ledger.inbox.replays,
+      loans: this.#ledger.loans,
     };
   }
 
