@@ -12,13 +12,14 @@ const MAX_CLAIM_LANES = 1000;
 /** Tasks are held in advance for at most so long: another instance might be idle. */
 const AHEAD_MS = 1000;
 /**
- * A bulk replay is lent what a lane delivers within this time, and not more bytes in one answer: it saves a write, but
- * other instances get nothing of it, so that only lanes that are hardly slower than the store have much of it.
+ * A lane is lent what it delivers in this time, so many at most, and so many bytes with one replay. Only lanes that are
+ * hardly slower than the store get much: what is lent to one instance the others cannot take.
  */
 const LEND_MS = 50;
-const MAX_LOAN = 2000;
+const MAX_LENT = 2000;
 const MAX_LOAN_BYTES = 8 * 1024 * 1024;
-const WORTH_LENDING = 1000;
+/** A bulk replay waits for room for so many: a step for fewer costs as much. */
+export const WORTH_LENDING = 1000;
 /** Where a claim found nothing although something is due, it is locked by somebody: no use to ask at once. */
 const BUSY_MS = 20;
 
@@ -30,11 +31,10 @@ export interface AppetiteLimits {
   maxHeldBytes: number;
 }
 
-/** Room for tasks that a bulk replay leases with its own write. */
-interface Lendable extends Pick<Loan, 'lanes' | 'limit' | 'maxBytesEach'> {
-  /** Fewer than these are not worth to wait for; and whether there will be as many soon. */
-  worth: number;
-  isSoonMore: boolean;
+/** Room for what a bulk replay leases with its own write. */
+interface RoomToLend extends Pick<Loan, 'lanes' | 'limit' | 'maxBytesEach'> {
+  /** Whether a lane is so fast that it is worth to wait until it has room again. */
+  isFast: boolean;
 }
 
 /** What to claim next, and when: what is due by lane, and in turn with it what others have lost. Times are monotonic. */
@@ -47,6 +47,8 @@ export class Appetite {
   /** When the next lease may be over that nobody settled: of what runs here alone, and of all else. */
   readonly #lost = { alone: newAgenda(), others: newAgenda() };
   #wasLost = false;
+  /** Those whose answers are awaited. */
+  readonly loans = new Set<Loan>();
 
   constructor(
     lanes: Lanes,
@@ -63,13 +65,13 @@ export class Appetite {
   }
 
   get maxBytes(): number {
-    return this.#limits.maxHeldBytes - this.#courier.heldBytes;
+    return this.#limits.maxHeldBytes - this.#courier.heldBytes - this.#asked.bytes;
   }
 
   /** What to claim now; undefined: nothing. */
   wanted(now: number): ClaimFrom | undefined {
     const { maxHeld } = this.#limits;
-    const room = Math.min(maxHeld - this.#courier.held, MAX_CLAIM);
+    const room = Math.min(maxHeld - this.#courier.held - this.#asked.count, MAX_CLAIM);
     if (this.#solo.isAlone || this.#settler.isTroubled || room <= 0 || this.maxBytes <= 0) {
       return undefined;
     }
@@ -78,34 +80,33 @@ export class Appetite {
     return lost ?? this.#due(now, room);
   }
 
-  /**
-   * In room of its own: what is claimed does not wait for it, and half of all that may be held is left to that. `asked`:
-   * what is lent already by a write under way, in whatever lanes.
-   */
-  lendable(asked: { count: number; bytes: number }): Lendable {
+  /** Lanes have room of their own for what is lent; but at most half of all that may be held is, so that claims go on. */
+  roomToLend(now: number): RoomToLend {
     const { maxHeld, maxHeldBytes } = this.#limits;
-    const room = Math.floor(maxHeld / 2) - this.#courier.held - asked.count;
+    const asked = this.#asked;
+    const left = Math.floor(maxHeld / 2) - this.#courier.held - asked.count;
     const bytes = maxHeldBytes / 2 - this.#courier.heldBytes - asked.bytes;
-    const isPossible = !this.#solo.isAlone && !this.#settler.isTroubled && bytes > 0;
-    const lanes: { name: string; limit: number }[] = [];
+    const rooms: { lane: string; room: number }[] = [];
     let isFast = false;
-    for (const lane of isPossible ? this.#lanes.all.values() : []) {
-      const most = this.#lendingIn(lane);
+    for (const lane of this.#lanes.all.values()) {
+      const most = this.#lendingIn(lane, now);
       isFast ||= most >= WORTH_LENDING;
-      const limit = Math.min(most - lane.lent - asked.count, room);
-      if (limit > 0 && lanes.length < MAX_CLAIM_LANES) lanes.push({ name: lane.name, limit });
+      const room = Math.min(most - lane.lent - asked.count, left);
+      if (room > 0 && rooms.length < MAX_CLAIM_LANES) rooms.push({ lane: lane.name, room });
     }
-    // Any of them may get all of it: those with little room are left out.
-    const most = lanes.reduce((max, { limit }) => Math.max(max, limit), 0);
-    const wide = lanes.filter(({ limit }) => limit >= most / 2);
-    const limit = wide.reduce((min, lane) => Math.min(min, lane.limit), most);
-    return {
-      lanes: wide.map(({ name }) => name),
-      limit,
-      maxBytesEach: Math.floor(Math.min(bytes, MAX_LOAN_BYTES) / limit),
-      worth: WORTH_LENDING,
-      isSoonMore: isFast && limit < WORTH_LENDING,
-    };
+    const isOpen = !this.#solo.isAlone && !this.#settler.isTroubled && bytes > 0;
+    if (!isOpen || rooms.length === 0) return { lanes: [], limit: 0, maxBytesEach: 0, isFast };
+    // Any lane may get all of it, so that those with little room are left out.
+    const largest = Math.max(...rooms.map(({ room }) => room));
+    const wide = rooms.filter(({ room }) => room >= largest / 2);
+    const limit = Math.min(...wide.map(({ room }) => room));
+    const maxBytesEach = Math.floor(Math.min(bytes, MAX_LOAN_BYTES) / limit);
+    return { lanes: wide.map(({ lane }) => lane), limit, maxBytesEach, isFast };
+  }
+
+  /** How many too many a lane has been lent: it is far slower than it was then. */
+  overlent(lane: Lane, now: number): number {
+    return lane.lent === 0 ? 0 : lane.lent - 2 * this.#lendingIn(lane, now);
   }
 
   /** What is heard of while a claim is under way came after it, perhaps: it must not be forgotten. */
@@ -152,6 +153,8 @@ export class Appetite {
       if (rate.lost.lostAt > now && rate.lost.lostAt < at) at = rate.lost.lostAt;
     }
     for (const lane of this.#lanes.all.values()) {
+      // It may be stuck.
+      if (lane.lent > 0) at = Math.min(at, now + LEND_MS);
       if (lane.dueAt >= at) continue;
       const from = Math.max(lane.dueAt, this.#servedFrom(lane, now));
       // What is due already waits for something that wakes us: a slot, a settle, an answer.
@@ -234,17 +237,26 @@ export class Appetite {
     return held - permit.limit > ahead / 2 ? 0 : permit.limit + ahead - held;
   }
 
-  /** How many too many are lent in this lane, now that it is slower than it was. */
-  overlent(lane: Lane): number {
-    return lane.lent === 0 ? 0 : lane.lent - 2 * this.#lendingIn(lane);
+  /** What a lane may have been lent at once. Nothing where each start counts. */
+  #lendingIn(lane: Lane, now: number): number {
+    const { state, settings, rate, meanMs } = lane;
+    const isServed = lane.isReachable() && !state.paused && state.breaker.state === 'closed';
+    if (!isServed || rate || Number.isNaN(meanMs)) return 0;
+    // While something waits and nothing ends, it is as slow as that, whatever it was before.
+    const stuckMs = lane.queue.length > 0 ? now - lane.movedAt : 0;
+    const eachMs = Math.max(meanMs, stuckMs, 0.01);
+    return Math.min(MAX_LENT, Math.floor((settings.concurrency * LEND_MS) / eachMs));
   }
 
-  /** What a lane may have as a loan at once. None where each start counts. */
-  #lendingIn(lane: Lane): number {
-    const permit = this.#lanes.permit(lane);
-    if (permit.may !== 'serve' || permit.probing || lane.rate || Number.isNaN(lane.meanMs))
-      return 0;
-    return Math.min(MAX_LOAN, Math.floor((permit.limit * LEND_MS) / Math.max(lane.meanMs, 0.01)));
+  /** The most that the loans under way may bring. */
+  get #asked(): { count: number; bytes: number } {
+    let count = 0;
+    let bytes = 0;
+    for (const { limit, maxBytesEach } of this.loans) {
+      count += limit;
+      bytes += limit * maxBytesEach;
+    }
+    return { count, bytes };
   }
 
   /** Whether something that must run alone may be taken on. */

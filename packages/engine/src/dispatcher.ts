@@ -5,6 +5,7 @@ import { release } from './judge.ts';
 import type { Entry, Lane, Lanes } from './lanes.ts';
 import { Lending } from './lending.ts';
 import { hindrance } from './moves.ts';
+import { Orphans } from './orphans.ts';
 import type { Policies } from './policies.ts';
 import type { Leased } from './ports/inbox.ts';
 import type { Claim, ClaimFrom, Schedule } from './ports/schedule.ts';
@@ -41,8 +42,7 @@ export class Dispatcher {
   #lookAfter = '';
   #claimFailures = 0;
   #notBefore = -Infinity;
-  /** The tokens of claims and loans whose answers were lost: what they leased, if anything, is given back first. */
-  readonly #orphans = new Set<number>();
+  readonly #orphans: Orphans;
   #timer: unknown;
   #timerAt = Infinity;
 
@@ -64,6 +64,7 @@ export class Dispatcher {
     this.#policies = parts.policies;
     this.#settings = parts.settings;
     this.#serves = parts.serves;
+    this.#orphans = new Orphans(parts.schedule, parts.host.clock);
     this.#solo = new Solo(parts.host.clock, parts.settings.leaseMs);
     this.#appetite = new Appetite(
       parts.lanes,
@@ -79,19 +80,13 @@ export class Dispatcher {
       leaseMs: parts.settings.leaseMs,
       newLease: () => this.#newLease(),
       isOpen: () => this.#isRunning && parts.host.clock.monotonic() >= this.#notBefore,
-      take: (leased, leaseUntil) => {
-        this.#take(leased, leaseUntil, true);
-        this.wake();
-      },
-      lost: ({ lease, lanes }) => {
-        this.#orphans.add(lease);
-        this.expect(lanes);
-      },
+      take: (leased, leaseUntil) => this.#take(leased, leaseUntil, 'lent'),
+      lost: ({ lease, leaseMs }) => this.#orphans.add(lease, leaseMs),
+      ended: () => this.wake(),
     });
     this.#courier.onRoom = () => this.wake();
     this.#courier.onEnd = (entry) => {
       this.#solo.ended(entry);
-      repay(entry);
       this.wake();
     };
   }
@@ -148,13 +143,11 @@ export class Dispatcher {
     const mayClaim = this.#claiming === undefined && now >= this.#notBefore;
     const from = mayClaim ? this.#appetite.wanted(now) : undefined;
     if (from) {
-      this.#claiming = this.#claim(from).finally(() => {
-        this.#claiming = undefined;
-        this.wake();
-      });
+      this.#ask(this.#claim(from));
       // A turn later, so that the claim is on its way first: the store works on it while a thousand deliveries start.
       this.#host.defer(() => this.#isRunning && this.#startAll());
     } else {
+      if (mayClaim && now >= this.#orphans.nextAt) this.#ask(this.#abandon());
       this.#startAll();
     }
     this.#arm(now);
@@ -164,6 +157,14 @@ export class Dispatcher {
     for (const lane of this.#lanes.all.values()) this.#startQueued(lane);
   }
 
+  /** One at a time. */
+  #ask(work: Promise<void>): void {
+    this.#claiming = work.finally(() => {
+      this.#claiming = undefined;
+      this.wake();
+    });
+  }
+
   async #claim(from: ClaimFrom): Promise<void> {
     const { clock, log } = this.#host;
     const { leaseMs } = this.#settings;
@@ -171,7 +172,7 @@ export class Dispatcher {
     let sentAt: number;
     this.#appetite.asked(from);
     try {
-      if (this.#orphans.size > 0) await this.#abandonAll();
+      if (clock.monotonic() >= this.#orphans.nextAt) await this.#orphans.giveBack();
       const lease = this.#newLease();
       this.#orphans.add(lease);
       sentAt = clock.monotonic();
@@ -190,10 +191,11 @@ export class Dispatcher {
     this.#claimFailures = 0;
     this.#lanes.sawTime(claim.nowMs, sentAt);
     this.#appetite.answered(from, claim, clock.monotonic());
-    this.#take(claim, sentAt + leaseMs);
+    this.#take(claim, sentAt + leaseMs, 'claimed');
   }
 
-  #take({ tasks, nowMs }: Leased, leaseUntil: number, lent = false): void {
+  #take({ tasks, nowMs }: Leased, leaseUntil: number, how: 'claimed' | 'lent'): void {
+    const lent = how === 'lent';
     for (const task of tasks) {
       const mostAttempts = this.#policies.mostAttempts(task);
       const { maxLostLeases } = this.#settings;
@@ -207,6 +209,7 @@ export class Dispatcher {
       const entry: Entry = { task, lane, policy, leaseUntil, startedAt: NaN, probing: false, lent };
       this.#courier.hold(entry);
       if (lent) lane.lent += 1;
+      if (lane.queue.length === 0) lane.movedAt = this.#host.clock.monotonic();
       if (why || !this.#isRunning) void this.#release(entry);
       else if (task.claims < 2 || !Solo.concerns(lane.name)) lane.queue.push(entry);
       else if (this.#solo.admits(entry)) this.#solo.wait(entry);
@@ -224,7 +227,8 @@ export class Dispatcher {
     for (const lane of this.#lanes.all.values()) {
       for (const entry of lane.queue.splice(0)) void this.#release(entry);
     }
-    // Also what is being given back must be out of our hands first: its lease would be one more that was lost.
+    // Also what is being given back must be out of our hands first, and what is on its way to us: their leases would be
+    // lost too.
     if (this.lending.isBusy || this.#courier.held > this.#solo.waiting.length) return;
     if (this.#solo.waiting.some(({ lane }) => lane.rate?.take(1) === false)) return;
     for (const entry of this.#solo.begin(now)) this.#start(entry);
@@ -249,20 +253,22 @@ export class Dispatcher {
     lane.queue.splice(0, started);
   }
 
-  /** A lane that became slow keeps nobody waiting behind what it was lent: that goes back, the last first. */
+  /** A lane that became slow keeps nobody waiting behind what it was lent: the last of that goes back. */
   #callIn(lane: Lane): void {
-    let count = this.#appetite.overlent(lane);
-    for (let i = lane.queue.length - 1; i >= 0 && count > 0; i--) {
-      if (!lane.queue[i]!.lent) continue;
-      for (const entry of lane.queue.splice(i, 1)) void this.#release(entry);
-      count -= 1;
-    }
+    const surplus = this.#appetite.overlent(lane, this.#host.clock.monotonic());
+    if (surplus <= 0) return;
+    const back = new Set(lane.queue.filter(({ lent }) => lent).slice(-surplus));
+    lane.queue = lane.queue.filter((entry) => !back.has(entry));
+    for (const entry of back) void this.#release(entry);
   }
 
   /** Starts only what will surely end, or be renewed, before its lease does. */
   #start(entry: Entry): void {
+    repay(entry);
     const needMs = Math.min(entry.lane.settings.timeoutMs, this.#settings.leaseMs / 2);
-    if (this.#host.clock.monotonic() + needMs <= entry.leaseUntil) this.#courier.start(entry);
+    const now = this.#host.clock.monotonic();
+    entry.lane.movedAt = now;
+    if (now + needMs <= entry.leaseUntil) this.#courier.start(entry);
     else void this.#release(entry);
   }
 
@@ -270,17 +276,9 @@ export class Dispatcher {
     return Math.floor(this.#host.random() * 2 ** 52) + 1;
   }
 
-  /** What was leased by a claim or a loan whose answer was lost, if anything. */
-  async #abandonAll(): Promise<void> {
-    for (const lease of this.#orphans) {
-      await this.#schedule.abandon(lease);
-      this.#orphans.delete(lease);
-    }
-  }
-
   async #abandon(): Promise<void> {
     try {
-      await this.#abandonAll();
+      await this.#orphans.giveBack();
     } catch (error) {
       this.#host.log.warn({ err: error }, 'not given back: its leases will end');
     }
@@ -323,7 +321,7 @@ export class Dispatcher {
   /** One timer, for the earliest thing that is known. */
   #arm(now: number): void {
     let at = Math.min(this.#appetite.nextAt(now), now + this.#settings.pollMs);
-    for (const one of [this.#lookAt, this.#notBefore, this.#solo.until]) {
+    for (const one of [this.#lookAt, this.#notBefore, this.#solo.until, this.#orphans.nextAt]) {
       if (one > now && one < at) at = one;
     }
     // One that is too early only makes us look once more.
@@ -341,9 +339,9 @@ export class Dispatcher {
   }
 }
 
-/** It is started and over, or given back. */
+/** It leaves the queue: if it was lent, its lane has room for another. */
 function repay(entry: Entry): void {
-  if (!entry.lent || entry.lane.running.has(entry)) return;
+  if (!entry.lent) return;
   entry.lent = false;
   entry.lane.lent -= 1;
 }

@@ -11,8 +11,8 @@ import { newTask } from './testing/fixtures.ts';
 
 const failure = { class: 'transient', code: 'E' } as const;
 
-const nothingLent: Pick<Lending, 'lendable' | 'lend'> = {
-  lendable: (count) => Promise.resolve(count),
+const nothingLent: Pick<Lending, 'batchSize' | 'lend'> = {
+  batchSize: (count) => Promise.resolve(count),
   lend: (act) => act(),
 };
 

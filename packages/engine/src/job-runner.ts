@@ -40,7 +40,7 @@ interface RunnerParts {
   /** The store's time. */
   nowMs: () => number;
   pollMs: number;
-  lending: Pick<Lending, 'lendable' | 'lend'>;
+  lending: Pick<Lending, 'batchSize' | 'lend'>;
   /** Told when a job has come to an end, or stopped. */
   ended: (job: Job) => void;
 }
@@ -245,14 +245,15 @@ export class JobRunner {
     { limit, isTrial }: { limit: number; isTrial: boolean },
   ): Promise<Held | undefined> {
     const { job, most = Infinity } = held;
+    const action = actionOf(job, isTrial);
     const wanted = Math.min(limit, most);
-    const count = job.action === 'replay' ? await this.#parts.lending.lendable(wanted) : wanted;
+    const count = mayLease(action) ? await this.#parts.lending.batchSize(wanted) : wanted;
     const ahead = await this.#ahead(held, count);
     const ids = ahead.slice(0, count);
     if (ids.length === 0) return this.#write(brokenJob(job, this.#parts.nowMs()), held);
     held = { ...held, ahead };
     try {
-      return await this.#actOn(held, ids, actionOf(job, isTrial));
+      return await this.#actOn(held, ids, action);
     } catch (error) {
       // One of them cannot be written, or is locked by somebody: by halves until it stands alone.
       if (ids.length > 1 && !this.#ending.signal.aborted)
@@ -300,7 +301,7 @@ export class JobRunner {
       next: (all) => (next = this.#owned(afterAct(job, ids, all, nowMs()))),
     };
     const act = (loan?: Loan) => store.act(ids, action, hold, loan);
-    const acting = action.type === 'replay' ? lending.lend(act) : act();
+    const acting = mayLease(action) ? lending.lend(act) : act();
     // The next ones are read meanwhile. Where that fails they are read when they are due, and whoever is at it then tells.
     const reading = this.#ahead({ job, version, ahead }, 2 * ids.length).catch(() => ahead);
     const acted = await acting;
@@ -384,4 +385,9 @@ function actionOf(job: Job, isTrial: boolean): ItemAction {
     ...(isTrial ? { trial: true } : {}),
     ...(job.to ? { edit: { destination: job.to } } : {}),
   };
+}
+
+/** What is changed on its way is never leased by its replay. */
+function mayLease(action: ItemAction): boolean {
+  return action.type === 'replay' && !action.edit;
 }

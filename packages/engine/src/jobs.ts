@@ -236,10 +236,10 @@ export function pausedJob(job: Job): Job {
   return job.state === 'running' ? { ...job, state: 'paused' } : job;
 }
 
-/** Goes on. What has come back up to now is forgiven. */
+/** Goes on. What has come back up to now is forgiven, and whoever is first carries it out: its last runner may be gone. */
 export function resumedJob(job: Job, tally: JobTally): Job {
   if (job.state === 'running') return job;
-  const { why: _, finishedAtMs: __, ...rest } = job;
+  const { why: _, finishedAtMs: __, owner: ___, ...rest } = job;
   if (job.state !== 'stopped') return { ...rest, state: 'running' };
   const { back, underway: earlier } = tally;
   // A step that was stopped has to prove itself anew.

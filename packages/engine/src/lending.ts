@@ -1,10 +1,10 @@
-import type { Appetite } from './appetite.ts';
+import { type Appetite, WORTH_LENDING } from './appetite.ts';
 import type { Host } from './host.ts';
 import { pause } from './patience.ts';
 import type { Policies } from './policies.ts';
 import type { Acted, Leased, Loan } from './ports/inbox.ts';
 
-/** A bulk replay waits so long for room at most. Then it goes on without: others may have what it sends. */
+/** A bulk replay waits so long for room at most. Then it goes on without: other instances may have what it sends. */
 const WAIT_MS = 25;
 
 const WOKEN = 'woken';
@@ -20,13 +20,14 @@ interface LendingParts {
   take: (leased: Leased, leaseUntil: number) => void;
   /** Something may have been leased that nobody knows of. */
   lost: (loan: Loan) => void;
+  /** A loan is over, whatever came of it. */
+  ended: () => void;
 }
 
-/** Has bulk replays lease by their own write what can be delivered here at once: it need not be claimed then. */
+/** Has bulk replays lease by their own write what can be delivered here at once, so that it need not be claimed. */
 export class Lending {
   readonly #parts: LendingParts;
-  /** Those that are under way. */
-  readonly #loans = new Map<Loan, Promise<unknown>>();
+  readonly #underway = new Set<Promise<unknown>>();
   #waiting: AbortController | undefined;
 
   constructor(parts: LendingParts) {
@@ -34,13 +35,13 @@ export class Lending {
   }
 
   get isBusy(): boolean {
-    return this.#loans.size > 0;
+    return this.#underway.size > 0;
   }
 
   /** Resolves when none is under way. */
   async idle(): Promise<void> {
     this.wake();
-    await Promise.all(this.#loans.values());
+    await Promise.all(this.#underway);
   }
 
   /** There may be room. */
@@ -51,31 +52,37 @@ export class Lending {
   }
 
   /** How many of so many a bulk replay should send now: as many as can be lent, where that is worth it. */
-  async lendable(count: number): Promise<number> {
-    const { host, isOpen } = this.#parts;
+  async batchSize(count: number): Promise<number> {
+    const { host, appetite, isOpen } = this.#parts;
     const endAt = host.clock.monotonic() + WAIT_MS;
+    if (count <= WORTH_LENDING) return count;
     while (isOpen()) {
-      const { limit, worth, isSoonMore } = this.#room();
-      if (count <= worth) break;
-      if (limit >= worth) return Math.min(count, limit);
+      const { limit, isFast } = appetite.roomToLend(host.clock.monotonic());
+      if (limit >= WORTH_LENDING) return Math.min(count, limit);
       const leftMs = endAt - host.clock.monotonic();
-      if (!isSoonMore || leftMs <= 0) break;
+      if (!isFast || leftMs <= 0) break;
       this.#waiting ??= new AbortController();
       await pause(host, leftMs, this.#waiting.signal);
     }
     return count;
   }
 
+  /** Has it act with a loan, if there is room for one, and takes what was leased. */
   async lend(act: (loan?: Loan) => Promise<Acted | undefined>): Promise<Acted | undefined> {
-    const { leaseMs, newLease, isOpen } = this.#parts;
-    const { lanes, limit, maxBytesEach } = this.#room();
+    const { host, appetite, leaseMs, newLease, isOpen } = this.#parts;
+    const { lanes, limit, maxBytesEach } = appetite.roomToLend(host.clock.monotonic());
     if (!isOpen() || limit === 0) return act();
     const loan: Loan = { lanes, limit, maxBytesEach, lease: newLease(), leaseMs };
+    appetite.loans.add(loan);
     const lending = this.#lend(act, loan);
-    this.#loans.set(
-      loan,
-      lending.catch(() => undefined),
-    );
+    const over = lending
+      .catch(() => undefined)
+      .then(() => {
+        appetite.loans.delete(loan);
+        this.#underway.delete(over);
+        this.#parts.ended();
+      });
+    this.#underway.add(over);
     return lending;
   }
 
@@ -83,40 +90,24 @@ export class Lending {
     act: (loan: Loan) => Promise<Acted | undefined>,
     loan: Loan,
   ): Promise<Acted | undefined> {
-    const leaseUntil = this.#parts.host.clock.monotonic() + loan.leaseMs;
-    let isTaken = false;
+    const { host, policies, take, lost } = this.#parts;
+    const leaseUntil = host.clock.monotonic() + loan.leaseMs;
+    let acted: Acted | undefined;
     try {
-      const acted = await act(loan);
-      // Where nothing was done, it may have been by a try whose answer was lost.
-      if (!acted) return undefined;
-      isTaken = !acted.leased || (await this.#take(acted.leased, leaseUntil));
-      return acted;
-    } finally {
-      this.#loans.delete(loan);
-      if (!isTaken) this.#parts.lost(loan);
+      acted = await act(loan);
+    } catch (error) {
+      lost(loan);
+      throw error;
     }
-  }
-
-  /** Not delivered by a wrong policy: it goes back instead, as what was claimed does. */
-  async #take(leased: Leased, leaseUntil: number): Promise<boolean> {
-    const { host, policies, take } = this.#parts;
+    if (!acted?.leased) return acted;
     try {
-      await policies.know(leased.tasks);
+      // Not delivered by a wrong policy: it goes back instead, as what was claimed does.
+      await policies.know(acted.leased.tasks);
+      take(acted.leased, leaseUntil);
     } catch (error) {
       host.log.warn({ err: error }, 'replayed, and given back: a policy could not be read');
-      return false;
+      lost(loan);
     }
-    take(leased, leaseUntil);
-    return true;
-  }
-
-  #room() {
-    let count = 0;
-    let bytes = 0;
-    for (const { limit, maxBytesEach } of this.#loans.keys()) {
-      count += limit;
-      bytes += limit * maxBytesEach;
-    }
-    return this.#parts.appetite.lendable({ count, bytes });
+    return acted;
   }
 }

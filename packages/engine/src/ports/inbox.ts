@@ -203,6 +203,7 @@ export type ActResult = (typeof actResults)[number];
 export interface JobHold<T> {
   job: number;
   version: number;
+  /** May be called again, with another result: the last one counts, once it is committed. */
   next(result: T): unknown;
 }
 
@@ -218,8 +219,9 @@ export interface Leased {
 }
 
 /**
- * Leases to be given with a replay: of the first `limit` ids, to tasks in these lanes whose payload is not larger. A store
- * may give fewer, and gives none to what an operator has changed and to what has an ordering key.
+ * Leases to be given with a replay, as a claim gives them (`claims` is 1 then): of the first `limit` ids, to tasks in these
+ * lanes whose payload is not larger. A store may give fewer, and gives none to what an operator has changed and to what
+ * has an ordering key. What is not leased is due.
  */
 export interface Loan {
   lanes: readonly string[];

@@ -68,8 +68,9 @@ interface StepOf {
 
 /**
  * A whole step of a job by one statement, for items that are all done by the short way and in no line: without a way to
- * the server and back for each part of it. It does all or nothing: a division by zero says that it is not so simple.
- * Answers of each the lane of its task and the time, and of what it leased what a claim answers.
+ * the server and back for each part of it. Answers of each the lane of its task and the time, and of what it leased what a
+ * claim answers. No rows: it is not so simple, or the document has another version, and nothing was done. Where somebody
+ * came in between it fails with a division by zero, and nothing is done either.
  */
 export function stepText(
   names: Names,
@@ -78,15 +79,16 @@ export function stepText(
   { step, loan, lockTimeoutMs }: { step: StepOf; loan: Loan | undefined; lockTimeoutMs: number },
   params: Params,
 ): string {
+  const count = `${params.add(ids.length)}::int4`;
   const isDocument = `key = ${params.add(step.key)} AND version = ${params.add(step.version)}::bigint`;
   const moved = movedText(
     names,
     ids,
     {
       values: taskValues(action, params, loan && lentTo(loan, params)),
-      only: 'AND q.ordering_key IS NULL',
       // Before all else the document is locked, as everywhere.
-      first: `(SELECT count(*) FROM document) = 1 AND`,
+      source: `(SELECT count(*) FROM document) = 1 AND item.ordering_key IS NULL`,
+      only: `AND (SELECT count(*) FROM open) = ${count}`,
       answered: loan ? 'q.*' : 'q.lane',
     },
     params,
@@ -100,7 +102,7 @@ export function stepText(
     ${closeText(names, few('moved', 'n'), 'NOT item.edited', action, params)},
     written AS (
       UPDATE ${names.state} SET version = version + 1, value = ${params.add(step.value)}
-      WHERE ${isDocument} AND (SELECT count(*) FROM closed) = ${params.add(ids.length)}::int4 RETURNING 1
+      WHERE ${isDocument} AND (SELECT count(*) FROM closed) = ${count} RETURNING 1
     )
     SELECT 1 / (SELECT count(*) FROM written), lane, (SELECT (${msOf(BEGUN)})::text), ${leased} FROM moved AS q`;
 }
@@ -123,23 +125,23 @@ function lentTo(
 
 interface Moving {
   values: string;
-  /** More that must be so of the task, and of all. */
+  /** More that must be so of the open item, and for any of them to be moved. */
+  source?: string;
   only?: string;
-  first?: string;
   answered?: string;
 }
 
 function movedText(
   names: Names,
   ids: readonly number[],
-  { values, only = '', first = '', answered = 'q.lane, q.ordering_key' }: Moving,
+  { values, source = 'true', only = '', answered = 'q.lane, q.ordering_key' }: Moving,
   params: Params,
 ): string {
   return `open AS MATERIALIZED (
       SELECT u.n, item.* FROM (${few(`(${idRows(ids, params)})`, 'n')}) AS u CROSS JOIN LATERAL (
-        SELECT id AS item_id, task_id, generation FROM ${names.open} AS item
+        SELECT id AS item_id, task_id, generation, ordering_key FROM ${names.open} AS item
         WHERE item.id = u.id AND NOT edited AND task_id IS NOT NULL OFFSET 0
-      ) AS item WHERE ${first} true ORDER BY item.task_id
+      ) AS item WHERE ${source} ORDER BY item.task_id
     ),
     moved AS (
       UPDATE ${names.queue} AS q SET ${values} FROM (${few('open', 'n')}) AS t

@@ -180,18 +180,6 @@ describePostgres(({ freshDatabase }) => {
       expect((await hasty.act(ids, replay, hold(1), loan))?.leased?.tasks).toHaveLength(5);
       await hasty.close();
     });
-
-    test('after one that was not so simple goes the long way once, without leases', async () => {
-      const [closed, ...ids] = await failed(9);
-      const [store] = stores;
-      await store.writeState('job:1', {}, 0);
-      await store.act([closed!], { type: 'discard' });
-      const leases = async (some: readonly number[], version: number) =>
-        (await store.act(some, replay, hold(version), loan))?.leased?.tasks.length;
-      expect(await leases([ids[0]!, closed!], 1)).toBe(undefined);
-      expect(await leases([ids[1]!], 2)).toBe(undefined);
-      expect(await leases(ids.slice(2), 3)).toBe(6);
-    });
   });
 
   test('lets one of two runners act that hold the same version', async () => {

@@ -41,8 +41,6 @@ export class Actor {
   readonly #names: Names;
   readonly #inserter: Inserter;
   readonly #plain: PlainActor;
-  /** Whether the last items were all plain: then the next ones are taken for such. */
-  #isPlain = true;
 
   constructor(database: Database, names: Names, inserter: Inserter) {
     this.#database = database;
@@ -57,20 +55,15 @@ export class Actor {
     under: JobHold<ActResult[]> | undefined,
     loan: Loan | undefined,
   ): Promise<WakingActed | undefined> {
-    if (under && isBulk(action) && this.#isPlain) {
-      const acted = await this.#plain.act(ids, action, under, loan);
-      if (acted) return acted;
-    }
-    const acted = await this.#act(ids, action, under);
-    if (under && acted && isBulk(action)) this.#isPlain = acted.isPlain;
-    return acted;
+    const acted = under && isBulk(action) && (await this.#plain.act(ids, action, under, loan));
+    return acted || this.#act(ids, action, under);
   }
 
   async #act(
     ids: readonly number[],
     action: ItemAction,
     under: JobHold<ActResult[]> | undefined,
-  ): Promise<(WakingActed & { isPlain: boolean }) | undefined> {
+  ): Promise<WakingActed | undefined> {
     const lines = new LineSet();
     return this.#database.transaction(async (session) => {
       if (under && !(await holdJob(session, this.#names, under))) return undefined;
@@ -83,8 +76,7 @@ export class Actor {
         if (!(await writeJob(session, this.#names, under, under.next(results))))
           throw new Restart();
       }
-      const isPlain = held.isEmpty && results.every((result) => result === 'done');
-      return { results, wake: scene.wake, isPlain };
+      return { results, wake: scene.wake };
     });
   }
 

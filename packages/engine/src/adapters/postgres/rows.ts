@@ -49,8 +49,10 @@ export const claimedColumns = columnsOf(claimed);
 /** The same where only some were leased: what is large is sent of those alone. */
 export const lentColumns = columnsOf({
   ...claimed,
-  payload: 'CASE WHEN lease IS NOT NULL THEN original_payload END',
-  context: 'CASE WHEN lease IS NOT NULL THEN context END',
+  payload: ofLeased('original_payload'),
+  context: ofLeased('context'),
+  error: ofLeased('error_reason'),
+  failure: ofLeased('failure'),
 });
 
 /** What every other reader of tasks selects. */
@@ -176,4 +178,8 @@ function failureOf(json: unknown, message: string | null): Failure {
 /** With a name for each: rows of the caller's client are objects, and equal names would fall together. */
 function columnsOf(expressions: Readonly<Record<string, string>>): string[] {
   return Object.entries(expressions).map(([name, expression]) => `${expression} AS ${name}`);
+}
+
+function ofLeased(column: string): string {
+  return `CASE WHEN lease IS NOT NULL THEN ${column} END`;
 }

@@ -54,14 +54,16 @@ export class PlainItems {
     const lanes = new Set<string>();
     const tasks: number[] = [];
     const lent: number[] = [];
-    const may = loan && action.type === 'replay' ? loan : NO_LOAN;
+    const lending = action.type === 'replay' ? loan : undefined;
+    const served = new Set(lending?.lanes);
     for (const row of this.#find.all(JSON.stringify(ids)) as unknown as Row[]) {
       const [id, taskId, lane, key, bytes, index] = row as FoundRow;
       // Asked for twice.
       if (done.has(id)) continue;
       done.add(id);
       if (key === null) {
-        const isLent = index < may.limit && bytes <= may.maxBytesEach && may.lanes.includes(lane);
+        const isLent =
+          lending && index < lending.limit && bytes <= lending.maxBytesEach && served.has(lane);
         if (!isLent) lanes.add(lane);
         (isLent ? lent : tasks).push(taskId);
         continue;
@@ -78,8 +80,8 @@ export class PlainItems {
       const mark = [nowMs, action.job ?? null, Number(action.trial ?? false)] as const;
       if (tasks.length > 0) this.#again.run(JSON.stringify(tasks), ...mark);
       for (const lane of lanes) after.wake.add(lane, nowMs);
-      if (loan && lent.length > 0) {
-        const { lease, leaseMs } = loan;
+      if (lending && lent.length > 0) {
+        const { lease, leaseMs } = lending;
         const rows = this.#lend.all(JSON.stringify(lent), ...mark, lease, nowMs + leaseMs);
         leased.push(...(rows as unknown as Row[]).map(taskOf));
       }
@@ -90,12 +92,6 @@ export class PlainItems {
     return { done, leased };
   }
 }
-
-const NO_LOAN: Pick<Loan, 'lanes' | 'limit' | 'maxBytesEach'> = {
-  lanes: [],
-  limit: 0,
-  maxBytesEach: 0,
-};
 
 /** Item and task, its lane, its key, how large it is, and where in what was asked for. */
 type FoundRow = [number, number, string, string | null, number, number];
