@@ -256,6 +256,8 @@ describe('what became of a chunk', () => {
 describe('an operator', () => {
   it('pauses, resumes and cancels', () => {
     expect(pausedJob(job()).state).toBe('paused');
+    const owner = { by: 'somebody who is gone', untilMs: 1e15 };
+    expect(resumedJob(job({ state: 'paused', owner }), tally())).not.toHaveProperty('owner');
     expect(resumedJob(job({ state: 'paused', forgiven: 2 }), tally({ back: 9 }))).toMatchObject({
       state: 'running',
       forgiven: 2,
