@@ -48,49 +48,68 @@ export class PlainItems {
     after: Aftermath,
     loan?: Loan,
   ): { done: Set<number>; leased: Task[] } {
-    const done = new Set<number>();
     const state = stateAfter(action);
-    if (!state) return { done, leased: [] };
-    const lanes = new Set<string>();
-    const tasks: number[] = [];
-    const lent: number[] = [];
-    const lending = action.type === 'replay' ? loan : undefined;
-    const served = new Set(lending?.lanes);
+    if (!state) return { done: new Set(), leased: [] };
+    const found = this.#look(ids, action, after, loan);
+    const { done, tasks } = found;
+    if (done.size === 0) return { done, leased: [] };
+    let leased: Task[] = [];
+    if (action.type === 'replay') leased = this.#replay(found, action, nowMs, after, loan);
+    else this.#cancel.run(JSON.stringify(tasks), nowMs);
+    this.#itemStates.close([...done], state, nowMs, 'by' in action ? action.by : undefined);
+    return { done, leased };
+  }
+
+  #look(ids: readonly number[], { type }: ItemAction, after: Aftermath, loan?: Loan): Found {
+    const found: Found = { done: new Set(), tasks: [], lent: [], lanes: new Set() };
+    const { done, tasks, lent, lanes } = found;
+    const { limit = 0, maxBytesEach = 0 } = (type === 'replay' && loan) || {};
+    const served = new Set(loan?.lanes);
     for (const row of this.#find.all(JSON.stringify(ids)) as unknown as Row[]) {
       const [id, taskId, lane, key, bytes, index] = row as FoundRow;
       // Asked for twice.
       if (done.has(id)) continue;
       done.add(id);
-      if (key === null) {
-        const isLent =
-          lending && index < lending.limit && bytes <= lending.maxBytesEach && served.has(lane);
-        if (!isLent) lanes.add(lane);
-        (isLent ? lent : tasks).push(taskId);
+      if (key === null && index < limit && bytes <= maxBytesEach && served.has(lane)) {
+        lent.push(taskId);
         continue;
       }
       tasks.push(taskId);
+      if (key === null) {
+        lanes.add(lane);
+        continue;
+      }
       const line = { lane, key };
       after.touchLine(line);
       // One that had let the others pass stands in its line again.
-      if (action.type === 'replay') this.#lines.numberOf(line);
+      if (type === 'replay') this.#lines.numberOf(line);
     }
-    if (done.size === 0) return { done, leased: [] };
-    const leased: Task[] = [];
-    if (action.type === 'replay') {
-      const mark = [nowMs, action.job ?? null, Number(action.trial ?? false)] as const;
-      if (tasks.length > 0) this.#again.run(JSON.stringify(tasks), ...mark);
-      for (const lane of lanes) after.wake.add(lane, nowMs);
-      if (lending && lent.length > 0) {
-        const { lease, leaseMs } = lending;
-        const rows = this.#lend.all(JSON.stringify(lent), ...mark, lease, nowMs + leaseMs);
-        leased.push(...(rows as unknown as Row[]).map(taskOf));
-      }
-    } else {
-      this.#cancel.run(JSON.stringify(tasks), nowMs);
-    }
-    this.#itemStates.close([...done], state, nowMs, 'by' in action ? action.by : undefined);
-    return { done, leased };
+    return found;
   }
+
+  #replay(
+    { tasks, lent, lanes }: Found,
+    { job, trial }: Extract<ItemAction, { type: 'replay' }>,
+    nowMs: number,
+    after: Aftermath,
+    loan?: Loan,
+  ): Task[] {
+    const mark = [nowMs, job ?? null, Number(trial ?? false)] as const;
+    if (tasks.length > 0) this.#again.run(JSON.stringify(tasks), ...mark);
+    for (const lane of lanes) after.wake.add(lane, nowMs);
+    if (!loan || lent.length === 0) return [];
+    const endMs = nowMs + loan.leaseMs;
+    const rows = this.#lend.all(JSON.stringify(lent), ...mark, loan.lease, endMs);
+    return (rows as unknown as Row[]).map(taskOf);
+  }
+}
+
+/** Items, and their tasks: those that are leased, and the others with the lanes where they wait for nobody. */
+interface Found {
+  done: Set<number>;
+  tasks: number[];
+  lent: number[];
+  lanes: Set<string>;
 }
 
 /** Item and task, its lane, its key, how large it is, and where in what was asked for. */
