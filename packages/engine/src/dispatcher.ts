@@ -170,18 +170,18 @@ export class Dispatcher {
     const { leaseMs } = this.#settings;
     let claim: Claim;
     let sentAt: number;
+    let lease: number | undefined;
     this.#appetite.asked(from);
     try {
       if (clock.monotonic() >= this.#orphans.nextAt) await this.#orphans.giveBack();
-      const lease = this.#newLease();
-      this.#orphans.add(lease);
+      lease = this.#newLease();
       sentAt = clock.monotonic();
       const { maxBytes } = this.#appetite;
       claim = await this.#schedule.claim({ from, lease, leaseMs, maxBytes });
       // Not delivered by a wrong policy: what was claimed goes back instead.
       await this.#policies.know(claim.tasks);
-      this.#orphans.delete(lease);
     } catch (error) {
+      if (lease !== undefined) this.#orphans.add(lease);
       this.#claimFailures = Math.min(this.#claimFailures + 1, 8);
       this.#notBefore = clock.monotonic() + 25 * 2 ** this.#claimFailures;
       this.#appetite.failed(from, clock.monotonic());

@@ -24,17 +24,12 @@ export class Orphans {
     this.nextAt = now;
   }
 
-  /** Its answer came after all. */
-  delete(lease: number): void {
-    this.#tokens.delete(lease);
-    if (this.#tokens.size === 0) this.nextAt = Infinity;
-  }
-
   async giveBack(): Promise<void> {
     this.nextAt = this.#clock.monotonic() + AGAIN_MS;
     for (const [lease, until] of this.#tokens) {
       await this.#schedule.abandon(lease);
-      if (until <= this.#clock.monotonic()) this.delete(lease);
+      if (until <= this.#clock.monotonic()) this.#tokens.delete(lease);
     }
+    if (this.#tokens.size === 0) this.nextAt = Infinity;
   }
 }
