@@ -317,6 +317,35 @@ describe('a claim', () => {
     expect(events[1]).toMatchObject({ again: false });
   });
 
+  it('whose answer was lost is given back although its lane was paused meanwhile', async () => {
+    const { clock, engine, make, store } = stage();
+    const { claim, abandon } = store;
+    const abandoned: number[] = [];
+    let isLost = false;
+    store.claim = async (request) => {
+      const result = await claim.call(store, request);
+      if (isLost || result.tasks.length === 0) return result;
+      isLost = true;
+      await engine.pause('handler:a');
+      throw new Error('the answer was lost');
+    };
+    store.abandon = async (lease) => {
+      abandoned.push(lease);
+      // The store is still away the first time.
+      if (abandoned.length === 1) throw new Error('away');
+      await abandon.call(store, lease);
+    };
+    engine.handle('a', nothing);
+    await engine.start();
+    const { id } = await make().submit('a', 1);
+    await clock.advance('5s');
+    expect(abandoned).toHaveLength(2);
+    expect(new Set(abandoned).size).toBe(1);
+    const [task] = await store.list({ status: 'pending', limit: 9 });
+    expect(task).toMatchObject({ messageId: id, claims: 0 });
+    expect(task).not.toHaveProperty('lease');
+  });
+
   it('is given back too where the policy of a task could not be read', async () => {
     const { clock, store, make } = stage();
     const policy = { maxAttempts: 2, base: '3s', jitter: 'none' } as const;

@@ -1,18 +1,15 @@
-import { Appetite, type AppetiteLimits } from './appetite.ts';
+import { type ClaimLimits, ClaimPlan } from './claim-plan.ts';
 import type { Courier } from './courier.ts';
 import type { Host } from './host.ts';
 import { release } from './judge.ts';
 import type { Entry, Lane, Lanes } from './lanes.ts';
-import { Lending } from './lending.ts';
 import { hindrance } from './moves.ts';
-import { Orphans } from './orphans.ts';
 import type { Policies } from './policies.ts';
-import type { Leased } from './ports/inbox.ts';
 import type { Claim, ClaimFrom, Schedule } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
 import { Solo } from './solo.ts';
 
-interface DispatcherSettings extends AppetiteLimits {
+interface DispatcherSettings extends ClaimLimits {
   maxLostLeases: number;
 }
 
@@ -31,9 +28,7 @@ export class Dispatcher {
   readonly #settings: DispatcherSettings;
   readonly #serves: (lane: string) => boolean;
   readonly #solo: Solo;
-  readonly #appetite: Appetite;
-  /** For bulk replays of this process. */
-  readonly lending: Lending;
+  readonly #plan: ClaimPlan;
   #isRunning = false;
   #isScheduled = false;
   #claiming: Promise<void> | undefined;
@@ -42,7 +37,8 @@ export class Dispatcher {
   #lookAfter = '';
   #claimFailures = 0;
   #notBefore = -Infinity;
-  readonly #orphans: Orphans;
+  /** The token of a claim whose answer was lost. What the claim leased, if anything, is given back before the next claim. */
+  #lostClaim: number | undefined;
   #timer: unknown;
   #timerAt = Infinity;
 
@@ -64,26 +60,14 @@ export class Dispatcher {
     this.#policies = parts.policies;
     this.#settings = parts.settings;
     this.#serves = parts.serves;
-    this.#orphans = new Orphans(parts.schedule, parts.host.clock);
     this.#solo = new Solo(parts.host.clock, parts.settings.leaseMs);
-    this.#appetite = new Appetite(
+    this.#plan = new ClaimPlan(
       parts.lanes,
       parts.courier,
       parts.settler,
       this.#solo,
       parts.settings,
     );
-    this.lending = new Lending({
-      host: parts.host,
-      appetite: this.#appetite,
-      policies: parts.policies,
-      leaseMs: parts.settings.leaseMs,
-      newLease: () => this.#newLease(),
-      isOpen: () => this.#isRunning && parts.host.clock.monotonic() >= this.#notBefore,
-      take: (leased, leaseUntil) => this.#take(leased, leaseUntil, 'lent'),
-      lost: ({ lease, leaseMs }) => this.#orphans.add(lease, leaseMs),
-      ended: () => this.wake(),
-    });
     this.#courier.onRoom = () => this.wake();
     this.#courier.onEnd = (entry) => {
       this.#solo.ended(entry);
@@ -102,7 +86,7 @@ export class Dispatcher {
     this.#isRunning = false;
     this.#host.clock.clearTimer(this.#timer);
     this.#timer = undefined;
-    await Promise.all([this.#claiming, this.#looking, this.lending.idle()]);
+    await Promise.all([this.#claiming, this.#looking]);
     const held = [...this.#lanes.all.values()].flatMap((lane) => lane.queue.splice(0));
     held.push(...this.#solo.takeWaiting());
     await Promise.all([...held.map((entry) => this.#release(entry)), this.#abandon()]);
@@ -132,7 +116,6 @@ export class Dispatcher {
 
   #step(): void {
     const now = this.#host.clock.monotonic();
-    this.lending.wake();
     this.#startSolo(now);
     if (now >= this.#lookAt && !this.#looking) {
       this.#looking = this.#look().finally(() => {
@@ -141,13 +124,13 @@ export class Dispatcher {
       });
     }
     const mayClaim = this.#claiming === undefined && now >= this.#notBefore;
-    const from = mayClaim ? this.#appetite.wanted(now) : undefined;
+    const from = mayClaim ? this.#plan.wanted(now) : undefined;
     if (from) {
       this.#ask(this.#claim(from));
       // A turn later, so that the claim is on its way first: the store works on it while a thousand deliveries start.
       this.#host.defer(() => this.#isRunning && this.#startAll());
     } else {
-      if (mayClaim && now >= this.#orphans.nextAt) this.#ask(this.#abandon());
+      if (mayClaim && this.#lostClaim !== undefined) this.#ask(this.#abandon());
       this.#startAll();
     }
     this.#arm(now);
@@ -157,7 +140,7 @@ export class Dispatcher {
     for (const lane of this.#lanes.all.values()) this.#startQueued(lane);
   }
 
-  /** One at a time. */
+  /** Claims and gives back what a lost claim leased, one at a time. */
   #ask(work: Promise<void>): void {
     this.#claiming = work.finally(() => {
       this.#claiming = undefined;
@@ -166,36 +149,34 @@ export class Dispatcher {
   }
 
   async #claim(from: ClaimFrom): Promise<void> {
-    const { clock, log } = this.#host;
+    const { clock, random, log } = this.#host;
     const { leaseMs } = this.#settings;
     let claim: Claim;
     let sentAt: number;
     let lease: number | undefined;
-    this.#appetite.asked(from);
+    this.#plan.asked(from);
     try {
-      if (clock.monotonic() >= this.#orphans.nextAt) await this.#orphans.giveBack();
-      lease = this.#newLease();
+      await this.#giveBackLost();
+      lease = Math.floor(random() * 2 ** 52) + 1;
       sentAt = clock.monotonic();
-      const { maxBytes } = this.#appetite;
+      const { maxBytes } = this.#plan;
       claim = await this.#schedule.claim({ from, lease, leaseMs, maxBytes });
       // Not delivered by a wrong policy: what was claimed goes back instead.
       await this.#policies.know(claim.tasks);
     } catch (error) {
-      if (lease !== undefined) this.#orphans.add(lease);
-      this.#claimFailures = Math.min(this.#claimFailures + 1, 8);
-      this.#notBefore = clock.monotonic() + 25 * 2 ** this.#claimFailures;
-      this.#appetite.failed(from, clock.monotonic());
+      if (lease !== undefined) this.#lostClaim = lease;
+      this.#backOff();
+      this.#plan.failed(from, clock.monotonic());
       log.warn({ err: error }, 'claiming failed, trying again');
       return;
     }
     this.#claimFailures = 0;
     this.#lanes.sawTime(claim.nowMs, sentAt);
-    this.#appetite.answered(from, claim, clock.monotonic());
-    this.#take(claim, sentAt + leaseMs, 'claimed');
+    this.#plan.answered(from, claim, clock.monotonic());
+    this.#take(claim, sentAt + leaseMs);
   }
 
-  #take({ tasks, nowMs }: Leased, leaseUntil: number, how: 'claimed' | 'lent'): void {
-    const lent = how === 'lent';
+  #take({ tasks, nowMs }: Claim, leaseUntil: number): void {
     for (const task of tasks) {
       const mostAttempts = this.#policies.mostAttempts(task);
       const { maxLostLeases } = this.#settings;
@@ -206,10 +187,8 @@ export class Dispatcher {
       }
       const lane = this.#lanes.get(task.lane);
       const policy = this.#policies.of(task);
-      const entry: Entry = { task, lane, policy, leaseUntil, startedAt: NaN, probing: false, lent };
+      const entry: Entry = { task, lane, policy, leaseUntil, startedAt: NaN, probing: false };
       this.#courier.hold(entry);
-      if (lent) lane.lent += 1;
-      if (lane.queue.length === 0) lane.movedAt = this.#host.clock.monotonic();
       if (why || !this.#isRunning) void this.#release(entry);
       else if (task.claims < 2 || !Solo.concerns(lane.name)) lane.queue.push(entry);
       else if (this.#solo.admits(entry)) this.#solo.wait(entry);
@@ -227,9 +206,8 @@ export class Dispatcher {
     for (const lane of this.#lanes.all.values()) {
       for (const entry of lane.queue.splice(0)) void this.#release(entry);
     }
-    // Also what is being given back must be out of our hands first, and what is on its way to us: their leases would be
-    // lost too.
-    if (this.lending.isBusy || this.#courier.held > this.#solo.waiting.length) return;
+    // Also what is being given back must be out of our hands first: its lease would be one more that was lost.
+    if (this.#courier.held > this.#solo.waiting.length) return;
     if (this.#solo.waiting.some(({ lane }) => lane.rate?.take(1) === false)) return;
     for (const entry of this.#solo.begin(now)) this.#start(entry);
   }
@@ -241,7 +219,6 @@ export class Dispatcher {
       for (const entry of lane.queue.splice(0)) void this.#release(entry);
       return;
     }
-    this.#callIn(lane);
     let started = 0;
     while (started < lane.queue.length && lane.running.size + lane.zombies < permit.limit) {
       if (lane.rate?.take(lane.queue.length - started) === false) break;
@@ -253,43 +230,39 @@ export class Dispatcher {
     lane.queue.splice(0, started);
   }
 
-  /** A lane that became slow keeps nobody waiting behind what it was lent: the last of that goes back. */
-  #callIn(lane: Lane): void {
-    const surplus = this.#appetite.overlent(lane, this.#host.clock.monotonic());
-    if (surplus <= 0) return;
-    const back = new Set(lane.queue.filter(({ lent }) => lent).slice(-surplus));
-    lane.queue = lane.queue.filter((entry) => !back.has(entry));
-    for (const entry of back) void this.#release(entry);
-  }
-
   /** Starts only what will surely end, or be renewed, before its lease does. */
   #start(entry: Entry): void {
-    repay(entry);
     const needMs = Math.min(entry.lane.settings.timeoutMs, this.#settings.leaseMs / 2);
-    const now = this.#host.clock.monotonic();
-    entry.lane.movedAt = now;
-    if (now + needMs <= entry.leaseUntil) this.#courier.start(entry);
+    if (this.#host.clock.monotonic() + needMs <= entry.leaseUntil) this.#courier.start(entry);
     else void this.#release(entry);
   }
 
-  #newLease(): number {
-    return Math.floor(this.#host.random() * 2 ** 52) + 1;
+  async #giveBackLost(): Promise<void> {
+    if (this.#lostClaim === undefined) return;
+    await this.#schedule.abandon(this.#lostClaim);
+    this.#lostClaim = undefined;
   }
 
   async #abandon(): Promise<void> {
     try {
-      await this.#orphans.giveBack();
+      await this.#giveBackLost();
     } catch (error) {
-      this.#host.log.warn({ err: error }, 'not given back: its leases will end');
+      this.#backOff();
+      this.#host.log.warn({ err: error }, 'a lost claim was not given back: its leases will end');
     }
+  }
+
+  /** The store failed: it is not asked again at once. */
+  #backOff(): void {
+    this.#claimFailures = Math.min(this.#claimFailures + 1, 8);
+    this.#notBefore = this.#host.clock.monotonic() + 25 * 2 ** this.#claimFailures;
   }
 
   async #release(entry: Entry): Promise<void> {
     this.#solo.ended(entry);
-    repay(entry);
     await this.#courier.giveBack(entry, release(entry.task));
     const now = this.#host.clock.monotonic();
-    if (entry.task.claims > 1) this.#appetite.expectLost(now);
+    if (entry.task.claims > 1) this.#plan.expectLost(now);
     entry.lane.dueAt = Math.min(entry.lane.dueAt, now);
     this.wake();
   }
@@ -311,7 +284,7 @@ export class Dispatcher {
         const known = this.#lanes.get(lane);
         known.dueAt = Math.min(known.dueAt, clock.monotonic() + inMs);
       }
-      this.#appetite.expectLost(clock.monotonic());
+      this.#plan.expectLost(clock.monotonic());
     } catch (error) {
       log.warn({ err: error }, 'looking for lanes failed, trying again');
       this.#lookAt = clock.monotonic() + Math.min(this.#settings.pollMs, 1000);
@@ -320,8 +293,8 @@ export class Dispatcher {
 
   /** One timer, for the earliest thing that is known. */
   #arm(now: number): void {
-    let at = Math.min(this.#appetite.nextAt(now), now + this.#settings.pollMs);
-    for (const one of [this.#lookAt, this.#notBefore, this.#solo.until, this.#orphans.nextAt]) {
+    let at = Math.min(this.#plan.nextAt(now), now + this.#settings.pollMs);
+    for (const one of [this.#lookAt, this.#notBefore, this.#solo.until]) {
       if (one > now && one < at) at = one;
     }
     // One that is too early only makes us look once more.
@@ -337,11 +310,4 @@ export class Dispatcher {
       Math.max(0, Math.ceil(at - now)),
     );
   }
-}
-
-/** It leaves the queue: if it was lent, its lane has room for another. */
-function repay(entry: Entry): void {
-  if (!entry.lent) return;
-  entry.lent = false;
-  entry.lane.lent -= 1;
 }

@@ -4,17 +4,11 @@ import { MemoryStore } from './adapters/memory/store.ts';
 import { hostOf } from './host.ts';
 import { itemOf } from './item.ts';
 import { JobRunner } from './job-runner.ts';
-import type { Lending } from './lending.ts';
 import { type Job, newJob } from './jobs.ts';
 import { jobKey } from './ports/inbox.ts';
 import { newTask } from './testing/fixtures.ts';
 
 const failure = { class: 'transient', code: 'E' } as const;
-
-const nothingLent: Pick<Lending, 'batchSize' | 'lend'> = {
-  batchSize: (count) => Promise.resolve(count),
-  lend: (act) => act(),
-};
 
 async function stage(items: number) {
   const clock = virtualClock();
@@ -41,7 +35,6 @@ async function stage(items: number) {
       instance,
       nowMs: () => clock.now(),
       pollMs: 1000,
-      lending: nothingLent,
       ended: (job) => void ended.push(job),
     });
   const write = (job: Partial<Job> = {}) => store.writeState(jobKey(1), jobOf(items, job), 0);

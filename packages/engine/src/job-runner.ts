@@ -11,9 +11,8 @@ import {
   WINDOW,
   CLOCKS_APART_MS,
 } from './jobs.ts';
-import type { Lending } from './lending.ts';
 import { pause } from './patience.ts';
-import type { ActResult, Frozen, ItemAction, JobHold, JobTally, Loan } from './ports/inbox.ts';
+import type { Frozen, ItemAction, JobHold, JobTally } from './ports/inbox.ts';
 import type { Store } from './ports/store.ts';
 
 /** How long an instance may be silent about a job before another one takes it over, and how often it speaks. */
@@ -40,7 +39,6 @@ interface RunnerParts {
   /** The store's time. */
   nowMs: () => number;
   pollMs: number;
-  lending: Pick<Lending, 'batchSize' | 'lend'>;
   /** Told when a job has come to an end, or stopped. */
   ended: (job: Job) => void;
 }
@@ -245,15 +243,12 @@ export class JobRunner {
     { limit, isTrial }: { limit: number; isTrial: boolean },
   ): Promise<Held | undefined> {
     const { job, most = Infinity } = held;
-    const action = actionOf(job, isTrial);
-    const wanted = Math.min(limit, most);
-    const count = mayLease(action) ? await this.#parts.lending.batchSize(wanted) : wanted;
-    const ahead = await this.#ahead(held, count);
-    const ids = ahead.slice(0, count);
+    const ahead = await this.#ahead(held, Math.min(limit, most));
+    const ids = ahead.slice(0, Math.min(limit, most));
     if (ids.length === 0) return this.#write(brokenJob(job, this.#parts.nowMs()), held);
     held = { ...held, ahead };
     try {
-      return await this.#actOn(held, ids, action);
+      return await this.#actOn(held, ids, actionOf(job, isTrial));
     } catch (error) {
       // One of them cannot be written, or is locked by somebody: by halves until it stands alone.
       if (ids.length > 1 && !this.#ending.signal.aborted)
@@ -293,20 +288,18 @@ export class JobRunner {
     ids: readonly number[],
     action: ItemAction,
   ): Promise<Held | undefined> {
-    const { store, lending, nowMs } = this.#parts;
+    const { store, nowMs } = this.#parts;
     let next = job;
-    const hold: JobHold<ActResult[]> = {
+    const acting = store.act(ids, action, {
       job: job.id,
       version,
       next: (all) => (next = this.#owned(afterAct(job, ids, all, nowMs()))),
-    };
-    const act = (loan?: Loan) => store.act(ids, action, hold, loan);
-    const acting = mayLease(action) ? lending.lend(act) : act();
+    });
     // The next ones are read meanwhile. Where that fails they are read when they are due, and whoever is at it then tells.
     const reading = this.#ahead({ job, version, ahead }, 2 * ids.length).catch(() => ahead);
-    const acted = await acting;
+    const results = await acting;
     const known = await reading;
-    if (!acted) return this.#reload(job.id);
+    if (!results) return this.#reload(job.id);
     const sent = next.done - job.done;
     const guess = tally ? { tally: { ...tally, underway: tally.underway + sent } } : {};
     return {
@@ -385,9 +378,4 @@ function actionOf(job: Job, isTrial: boolean): ItemAction {
     ...(isTrial ? { trial: true } : {}),
     ...(job.to ? { edit: { destination: job.to } } : {}),
   };
-}
-
-/** What is changed on its way is never leased by its replay. */
-function mayLease(action: ItemAction): boolean {
-  return action.type === 'replay' && !action.edit;
 }

@@ -34,17 +34,13 @@ export interface Lane {
   /** Successes in the present round of probing. */
   clean: number;
   writing: boolean;
-  /** Leased and not started, oldest first. */
+  /** Claimed and not started, oldest first. */
   queue: Entry[];
   running: Set<Entry>;
-  /** How many of those in `queue` a bulk replay leased: they were never claimed. */
-  lent: number;
   /** Deliveries that ran out of time and have not really ended: they keep their slots for a while. */
   zombies: number;
   /** Local monotonic time when something may be visible; Infinity: nothing is known to wait. */
   dueAt: number;
-  /** Local monotonic time of the last start, or when the first of `queue` came. */
-  movedAt: number;
   /** How long a delivery takes, smoothed; NaN: none has ended yet. */
   meanMs: number;
   /** Whether there is a way to its destination now. */
@@ -67,8 +63,6 @@ export interface Entry {
   startedAt: number;
   /** Its delivery is to find out whether the lane works. */
   probing: boolean;
-  /** It counts as `lent` in its lane. */
-  lent: boolean;
   abort?: AbortController;
   delivery?: Promise<Outcome>;
 }
@@ -151,8 +145,6 @@ export class Lanes {
       writing: false,
       queue: [],
       running: new Set(),
-      lent: 0,
-      movedAt: -Infinity,
       zombies: 0,
       dueAt: Infinity,
       meanMs: NaN,

@@ -120,8 +120,7 @@ export function wire(
     ...(review ? { review } : {}),
   });
   const ended = (job: Job) => observer.jobEnded(job);
-  const { lending } = dispatcher;
-  const runner = new JobRunner({ store, host, instance, nowMs, pollMs, lending, ended });
+  const runner = new JobRunner({ store, host, instance, nowMs, pollMs, ended });
   const desk = new Desk({
     store: opened,
     submitter,

@@ -1,5 +1,5 @@
 import type { Failure } from 'redrive';
-import type { AttemptRecord, Destination, Reason, Task, TaskContext } from '../task.ts';
+import type { AttemptRecord, Destination, Reason, TaskContext } from '../task.ts';
 
 import type { NewOutboxMessage } from './schedule.ts';
 
@@ -24,15 +24,13 @@ export interface Inbox {
    * Does to each item what `actOn` says, all in one commit. An item that cannot be acted on says so and spoils no other.
    * `under`: only if the document still has that version, with its next value in the same commit, and every result but
    * `done` written beside its member of that job; undefined: it has another version, and nothing was done.
-   * `loan`: what a replay makes due may be leased by the same write, as a claim would at once.
    */
   act(ids: readonly number[], action: ItemAction): Promise<ActResult[]>;
   act(
     ids: readonly number[],
     action: ItemAction,
     under: JobHold<ActResult[]>,
-    loan?: Loan,
-  ): Promise<Acted | undefined>;
+  ): Promise<ActResult[] | undefined>;
 
   /**
    * Takes everything personal out of a message, wherever it is: payload, context, ordering key, texts of failures, in its
@@ -205,31 +203,6 @@ export interface JobHold<T> {
   version: number;
   /** May be called again, with another result: the last one counts, once it is committed. */
   next(result: T): unknown;
-}
-
-export interface Acted {
-  results: ActResult[];
-  /** What was leased, and the store's time of it; absent: nothing. */
-  leased?: Leased;
-}
-
-export interface Leased {
-  tasks: Task[];
-  nowMs: number;
-}
-
-/**
- * Leases to be given with a replay, as a claim gives them (`claims` is 1 then): of the first `limit` ids, to tasks in these
- * lanes whose payload is not larger. A store may give fewer, and gives none to what an operator has changed and to what
- * has an ordering key. What is not leased is due.
- */
-export interface Loan {
-  lanes: readonly string[];
-  limit: number;
-  maxBytesEach: number;
-  /** As in a claim. */
-  lease: number;
-  leaseMs: number;
 }
 
 export interface Frozen {

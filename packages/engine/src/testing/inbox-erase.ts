@@ -178,7 +178,7 @@ export const eraseCases: StoreCases = {
       { type: 'replay', job: 1 },
       { job: 1, version: 2, next: () => ({}) },
     );
-    deepEqual(answer, { results: ['closed'] });
+    deepEqual(answer, ['closed']);
   },
 };
 

@@ -1,8 +1,17 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ActResult, Frozen, ItemFilter, JobHold } from '../ports/inbox.ts';
 import type { Store } from '../ports/store.ts';
-import { expectRow, ids, inLane, row } from './fixtures.ts';
-import { actOne, dead, deadMany, itemBy, jobDocument, newJob, sameItem } from './inbox-fixtures.ts';
+import { claimDue, expectRow, ids, inLane, inLine, row } from './fixtures.ts';
+import {
+  actOne,
+  dead,
+  deadMany,
+  deadRaw,
+  itemBy,
+  jobDocument,
+  newJob,
+  sameItem,
+} from './inbox-fixtures.ts';
 import type { Stage, StoreCases } from './stage.ts';
 import { each } from './suite.ts';
 
@@ -18,9 +27,7 @@ export const jobActCases: StoreCases = {
     await actOne(store, two!, { type: 'resolve' });
     const asked = [one!.id, two!.id];
     const under = hold<ActResult[]>(2, (results) => ({ step: 1, results }));
-    deepEqual(await store.act(asked, { type: 'replay', job: JOB }, under), {
-      results: ['done', 'closed'],
-    });
+    deepEqual(await store.act(asked, { type: 'replay', job: JOB }, under), ['done', 'closed']);
     deepEqual(await jobDocument(store, JOB), [{ step: 1, results: ['done', 'closed'] }, 3]);
     deepEqual(await store.members({ job: JOB, after: 0, limit: 10 }), [
       { itemId: one!.id },
@@ -69,7 +76,7 @@ export const jobActCases: StoreCases = {
         store.act(all, { type: 'replay', job }, { ...hold<ActResult[]>(1, () => ({})), job }),
       ),
     );
-    const done = answers.flatMap((acted) => acted!.results.filter((one) => one === 'done'));
+    const done = answers.flatMap((results) => results!.filter((one) => one === 'done'));
     equal(done.length, 20);
     const tasks = await Promise.all(
       [1, 2].map(async (job) => (await store.tally(job, 100)).underway),
@@ -77,11 +84,42 @@ export const jobActCases: StoreCases = {
     equal(tasks[0]! + tasks[1]!, 20);
   },
 
+  ...each(
+    ['replay', 'discard'] as const,
+    (type) => `does a ${type} of plain items and of others in one step`,
+    async (type, { store }: Stage) => {
+      const [first, last, closed, changed] = await deadMany(store, 4);
+      const { item: ordered } = await dead(store, inLine('k', { lane: 'a' }));
+      const raw = await deadRaw(store);
+      equal(await actOne(store, closed!, { type: 'resolve' }), 'done');
+      const edit = { headers: { 'x-a': '1' } };
+      equal(await actOne(store, changed!, { type: 'edit', edit }), 'done');
+      await newJob(store, JOB);
+      const asked = [first, closed, ordered, changed, raw, first, last].map((item) => item!.id);
+      const unknown = Math.max(...asked) + 1000;
+      const action = type === 'replay' ? { type, job: JOB } : { type };
+      const under = hold<ActResult[]>(1, (results) => ({ results }));
+      const results = await store.act([unknown, ...asked], action, under);
+      const ofRaw = type === 'replay' ? 'unaddressed' : 'done';
+      deepEqual(results, ['unknown', 'done', 'closed', 'done', 'done', ofRaw, 'closed', 'done']);
+      deepEqual(await jobDocument(store, JOB), [{ results }, 2]);
+      const after = type === 'replay' ? 'replayed' : 'discarded';
+      for (const item of [first!, ordered, changed!, last!]) {
+        equal((await itemBy(store, item.id)).state, after);
+        const { status, generation } = await row(store, item.taskId!);
+        deepEqual([status, generation], type === 'replay' ? ['pending', 1] : ['cancelled', 0]);
+      }
+      equal((await itemBy(store, closed!.id)).state, 'resolved');
+      equal((await itemBy(store, raw.id)).state, type === 'replay' ? 'open' : after);
+      equal((await claimDue(store, 'a')).tasks.length, type === 'replay' ? 4 : 0);
+    },
+  ),
+
   'marks nobody who is no member': async ({ store }) => {
     const { item: before } = await dead(store);
     await newJob(store, JOB);
     const under = hold<ActResult[]>(1, () => ({ step: 1 }));
-    deepEqual(await store.act([before.id], { type: 'resolve' }, under), { results: ['done'] });
+    deepEqual(await store.act([before.id], { type: 'resolve' }, under), ['done']);
     deepEqual(await store.members({ job: JOB, after: 0, limit: 10 }), []);
   },
 

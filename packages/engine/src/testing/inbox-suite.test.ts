@@ -1,7 +1,7 @@
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
 import { memory } from '../adapters/memory/index.ts';
-import type { Acted, ActResult, InboxItem } from '../ports/inbox.ts';
+import type { InboxItem } from '../ports/inbox.ts';
 import type { Hint } from '../ports/schedule.ts';
 import type { Store } from '../ports/store.ts';
 import { newTask } from './fixtures.ts';
@@ -108,9 +108,8 @@ const defects: Readonly<Record<string, { defect: Defect; fails: readonly string[
   'replays twice': {
     defect: (store) => ({
       act: (async (ids: number[], action: never, under: never) => {
-        const acted = await store.act(ids, action, under);
-        const results = resultsOf(acted);
-        if ((action as { type: string }).type !== 'replay') return acted;
+        const results = await store.act(ids, action, under);
+        if ((action as { type: string }).type !== 'replay') return results;
         for (const [i, id] of ids.entries()) {
           const item = await store.item(id);
           if (results?.[i] !== 'closed' || item?.taskId === undefined) continue;
@@ -120,7 +119,7 @@ const defects: Readonly<Record<string, { defect: Defect; fails: readonly string[
           }));
           results[i] = 'done';
         }
-        return acted;
+        return results;
       }) as Store['act'],
     }),
     fails: [
@@ -147,10 +146,10 @@ const defects: Readonly<Record<string, { defect: Defect; fails: readonly string[
   'writes half of what is in conflict': {
     defect: (store) => ({
       act: (async (ids: number[], action: never, under: never) => {
-        const acted = await store.act(ids, action, under);
-        const half = ids.filter((_, i) => resultsOf(acted)?.[i] === 'conflict');
+        const results = await store.act(ids, action, under);
+        const half = ids.filter((_, i) => results?.[i] === 'conflict');
         await store.act(half, { type: 'resolve' });
-        return acted;
+        return results;
       }) as Store['act'],
     }),
     fails: [
@@ -384,11 +383,6 @@ function setupOf(defect: Defect, patienceMs = IMPATIENT_MS): StoreSetup {
       return { store: altered(store, defect(store)), clock, close: () => store.close() };
     },
   };
-}
-
-/** Under a job they are a part of the answer. */
-function resultsOf(acted: ActResult[] | Acted | undefined): ActResult[] | undefined {
-  return acted && 'results' in acted ? acted.results : acted;
 }
 
 function altered(store: Store, changes: Partial<Store>): Store {

@@ -25,7 +25,6 @@ import { eraseCases, pruneItemsCases } from './inbox-erase.ts';
 import { annotateCases, groupsCases } from './inbox-groups.ts';
 import { filterCases } from './inbox-items.ts';
 import { freezeCases, jobActCases } from './inbox-jobs.ts';
-import { loanCases } from './inbox-loan.ts';
 import { replayCases } from './inbox-replay.ts';
 import { forgetJobCases, membersCases, tallyCases } from './inbox-tally.ts';
 import { onStage, type StoreCases, type StoreSetup } from './stage.ts';
@@ -49,7 +48,6 @@ function tables(): Readonly<Record<string, StoreCases>> {
     replay: replayCases,
     restore: restoreCases,
     'act under a job': jobActCases,
-    loan: loanCases,
     freeze: freezeCases,
     members: membersCases,
     tally: tallyCases,

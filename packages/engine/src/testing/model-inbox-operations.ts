@@ -22,8 +22,6 @@ export type Among = 'open' | 'closed' | 'all';
 export interface Under {
   job: number;
   stale: boolean;
-  /** Leases were given with it, and are given back. */
-  lent: boolean;
 }
 
 export type Act =
@@ -97,7 +95,7 @@ function act(dice: Dice): InboxOperation {
 }
 
 function under(dice: Dice): Under {
-  return { job: dice.below(JOBS), stale: dice.one(8), lent: dice.one(2) };
+  return { job: dice.below(JOBS), stale: dice.one(8) };
 }
 
 function action(dice: Dice): Act {

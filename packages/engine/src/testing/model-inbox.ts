@@ -8,7 +8,7 @@ import {
   jobKey,
 } from '../ports/inbox.ts';
 import type { Store } from '../ports/store.ts';
-import { bytes, HOUR_MS, outboxMessage, rawItem, token } from './fixtures.ts';
+import { bytes, HOUR_MS, outboxMessage, rawItem } from './fixtures.ts';
 import type {
   Act,
   Among,
@@ -17,10 +17,8 @@ import type {
   Rewrite,
   Under,
 } from './model-inbox-operations.ts';
-import { ALL, identityOf, laneName, LANES, numbered } from './model-identities.ts';
+import { ALL, identityOf, laneName, numbered } from './model-identities.ts';
 import type { Words } from './model-words.ts';
-
-const everyLane = Array.from({ length: LANES }, (_, lane) => laneName(lane));
 
 /** Does what the operation says of an inbox, and answers in words. */
 export async function applyToInbox(
@@ -40,19 +38,7 @@ export async function applyToInbox(
       const action = actionOf(operation.act, operation.under);
       if (!operation.under) return store.act(ids, action);
       const next = (results: ActResult[]) => ({ results });
-      const hold = { ...(await holdOf(store, operation.under)), next };
-      if (!operation.under.lent) return store.act(ids, action, hold);
-      const loan = {
-        lanes: everyLane,
-        limit: ALL,
-        maxBytesEach: ALL,
-        lease: token(),
-        leaseMs: HOUR_MS,
-      };
-      const acted = await store.act(ids, action, hold, loan);
-      // How many of them it leases is the store's affair.
-      await store.abandon(loan.lease);
-      return acted && { results: acted.results };
+      return store.act(ids, action, { ...(await holdOf(store, operation.under)), next });
     }
     case 'find': {
       const filter = await filterOf(store, words, operation.filter);

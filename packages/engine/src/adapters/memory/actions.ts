@@ -1,6 +1,5 @@
 import { actOn, type ItemChange, revived } from '../../item-moves.ts';
 import {
-  type Acted,
   type ActResult,
   type Frozen,
   type ItemAction,
@@ -8,15 +7,13 @@ import {
   type JobHold,
   jobKey,
   type JobTally,
-  type Leased,
-  type Loan,
 } from '../../ports/inbox.ts';
 import type { Task } from '../../task.ts';
 import type { Documents } from './documents.ts';
 import type { MemoryInbox } from './inbox.ts';
 import type { Members } from './members.ts';
 import type { MemoryOutbox } from './outbox.ts';
-import { handedOut, type TaskTable } from './tasks.ts';
+import type { TaskTable } from './tasks.ts';
 
 interface Tables {
   tasks: TaskTable;
@@ -41,35 +38,15 @@ export class Actions {
     under: JobHold<ActResult[]> | undefined,
     nowMs: number,
     touched: (Task | undefined)[],
-    loan?: Loan,
-  ): Acted | undefined {
+  ): ActResult[] | undefined {
     const { members, documents } = this.#tables;
     if (under && !documents.has(jobKey(under.job), under.version)) return undefined;
-    const leased: Leased = { tasks: [], nowMs };
-    const results = ids.map((id, i) => {
-      const result = this.#actOnOne(id, action, nowMs, touched);
-      if (loan && result === 'done' && i < loan.limit) this.#lend(id, loan, leased);
-      return result;
-    });
+    const results = ids.map((id) => this.#actOnOne(id, action, nowMs, touched));
     if (under) {
       for (const [i, id] of ids.entries()) members.mark(under.job, id, results[i]!);
       documents.write(jobKey(under.job), under.next(results), under.version);
     }
-    return leased.tasks.length === 0 ? { results } : { results, leased };
-  }
-
-  #lend(
-    id: number,
-    { lanes, maxBytesEach, lease, leaseMs }: Loan,
-    { tasks: leased, nowMs }: Leased,
-  ): void {
-    const { tasks, inbox } = this.#tables;
-    const { state, taskId, edit } = inbox.get(id)!;
-    const task = taskId === undefined ? undefined : tasks.get(taskId);
-    if (state !== 'replayed' || edit || !task || task.orderingKey !== undefined) return;
-    if (!lanes.includes(task.lane) || task.payload.length > maxBytesEach) return;
-    const lent = tasks.write({ ...task, lease, claims: 1, visibleAtMs: nowMs + leaseMs });
-    leased.push(handedOut(lent));
+    return results;
   }
 
   freeze(

@@ -4,7 +4,6 @@ import { release } from '../../judge.ts';
 import { type Change, settle } from '../../moves.ts';
 import { lineOf } from '../../line.ts';
 import type {
-  Acted,
   ActResult,
   Frozen,
   Group,
@@ -16,7 +15,6 @@ import type {
   ItemQuery,
   JobHold,
   JobTally,
-  Loan,
   Member,
   MemberQuery,
   RawItem,
@@ -47,7 +45,7 @@ import { Documents } from './documents.ts';
 import { MemoryInbox } from './inbox.ts';
 import { Members } from './members.ts';
 import { MemoryOutbox } from './outbox.ts';
-import { handedOut, TaskTable } from './tasks.ts';
+import { TaskTable } from './tasks.ts';
 
 /** Keeps everything in this process, by the pure moves alone: for tests, and the model that other stores are held to. */
 export class MemoryStore implements Store {
@@ -266,19 +264,17 @@ export class MemoryStore implements Store {
     ids: readonly number[],
     action: ItemAction,
     under: JobHold<ActResult[]>,
-    loan?: Loan,
-  ): Promise<Acted | undefined>;
+  ): Promise<ActResult[] | undefined>;
   async act(
     ids: readonly number[],
     action: ItemAction,
     under?: JobHold<ActResult[]>,
-    loan?: Loan,
-  ): Promise<ActResult[] | Acted | undefined> {
+  ): Promise<ActResult[] | undefined> {
     const touched: (Task | undefined)[] = [];
-    const acted = this.#actions.act(ids, action, under, this.#clock.now(), touched, loan);
+    const results = this.#actions.act(ids, action, under, this.#clock.now(), touched);
     this.#advance(touched);
     this.#wake(touched.flatMap((row) => (row ? (this.#tasks.get(row.id) ?? []) : [])));
-    return under ? acted : acted?.results;
+    return results;
   }
 
   async erase(messageId: string, by?: string): Promise<'erased' | 'busy' | 'unknown'> {
@@ -394,4 +390,9 @@ function refuseTransaction(tx: unknown): void {
 
 function isWaiting({ status, lease, blocked }: Task): boolean {
   return status === 'pending' && lease === undefined && !blocked;
+}
+
+/** A copy, as from any other store: what its reader does to it stays with the reader. */
+function handedOut(task: Task): Task {
+  return { ...task, payload: new Uint8Array(task.payload) };
 }

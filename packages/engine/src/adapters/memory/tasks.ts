@@ -241,8 +241,3 @@ function identity({ messageId, destination }: Pick<Task, 'messageId' | 'destinat
 function inMs(atMs: number | undefined, nowMs: number): number | undefined {
   return atMs === undefined ? undefined : Math.max(0, atMs - nowMs);
 }
-
-/** A copy, as from any other store: what its reader does to it stays with the reader. */
-export function handedOut(task: Task): Task {
-  return { ...task, payload: new Uint8Array(task.payload) };
-}

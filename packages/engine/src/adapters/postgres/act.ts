@@ -1,9 +1,9 @@
 import { lineOf } from '../../line.ts';
 import { queueNameOf } from '../../address.ts';
 import { actOn, type ItemChange, revived } from '../../item-moves.ts';
-import type { ActResult, InboxItem, ItemAction, JobHold, Loan } from '../../ports/inbox.ts';
+import type { ActResult, InboxItem, ItemAction, JobHold } from '../../ports/inbox.ts';
 import { laneOf, type NewTask, type Task } from '../../task.ts';
-import { bulkText, isBulk, lookText, shortText } from './act-text.ts';
+import { isPlain, linesText, lockText, plainText } from './act-text.ts';
 import { Params, rowsOf } from './batch.ts';
 import { boundedMs } from './bounds.ts';
 import { updateTasks } from './change.ts';
@@ -16,10 +16,15 @@ import { markMembers } from './jobs.ts';
 import { HeldLines, LineSet } from './lines.ts';
 import type { Names } from './names.ts';
 import { openColumns, openValues } from './open-schema.ts';
-import { PlainActor, type WakingActed } from './plain-act.ts';
-import { numberOf, parsed, taskColumns, taskOf, timeOf } from './rows.ts';
+import { listOf, numberOf, taskColumns, taskOf, timeOf } from './rows.ts';
 import { msOf, timeAt } from './times.ts';
 import { Wake } from './wake.ts';
+
+/** What became of each item, and where work is due now. */
+interface Acted {
+  results: ActResult[];
+  wake: Wake;
+}
 
 /** One call, within its transaction. */
 interface Scene {
@@ -32,38 +37,26 @@ interface Scene {
 }
 
 /**
- * What operators do to items. Locks are taken in one order: the document of the job, lines, tasks, items. What needs no
- * look at an item is done by one statement for all, which is the whole step of a job where there is nothing else; the
- * rest one by one, so that only one payload is here at a time.
+ * What operators do to items, in one transaction. Locks are always taken in this order: the document of the job, lines,
+ * tasks, items. One statement does all plain items. The pure move does the others one by one, under a lock, so that only
+ * one payload is in memory at a time.
  */
 export class Actor {
   readonly #database: Database;
   readonly #names: Names;
   readonly #inserter: Inserter;
-  readonly #plain: PlainActor;
 
   constructor(database: Database, names: Names, inserter: Inserter) {
     this.#database = database;
     this.#names = names;
     this.#inserter = inserter;
-    this.#plain = new PlainActor(database, names);
   }
 
   async act(
     ids: readonly number[],
     action: ItemAction,
     under: JobHold<ActResult[]> | undefined,
-    loan: Loan | undefined,
-  ): Promise<WakingActed | undefined> {
-    const acted = under && isBulk(action) && (await this.#plain.act(ids, action, under, loan));
-    return acted || this.#act(ids, action, under);
-  }
-
-  async #act(
-    ids: readonly number[],
-    action: ItemAction,
-    under: JobHold<ActResult[]> | undefined,
-  ): Promise<WakingActed | undefined> {
+  ): Promise<Acted | undefined> {
     const lines = new LineSet();
     return this.#database.transaction(async (session) => {
       if (under && !(await holdJob(session, this.#names, under))) return undefined;
@@ -85,13 +78,15 @@ export class Actor {
     const once = [...new Set(ids)].sort((a, b) => a - b);
     if (once.length === 0) return [];
     await this.#lockLines(scene, once);
-    const done = await this.#actOnMany(scene, once);
+    const done = await this.#actOnPlain(scene, once);
+    await this.#lock(
+      scene.session,
+      once.filter((id) => !done.has(id)),
+    );
     const results: ActResult[] = [];
+    // An id that is given twice counts as done once. The second time the item is found closed.
     for (const id of ids) {
-      const result = done.get(id) ?? 'unknown';
-      // The same one again sees what became of it before.
-      done.set(id, result === 'unknown' ? 'unknown' : 'other');
-      results.push(result === 'other' ? await this.#actOnOne(scene, id) : result);
+      results.push(done.delete(id) ? 'done' : await this.#actOnOne(scene, id));
     }
     return results;
   }
@@ -99,7 +94,7 @@ export class Actor {
   async #lockLines({ session, action, held, lines }: Scene, ids: readonly number[]): Promise<void> {
     const params = new Params();
     const rows = await session.query(
-      lookText(this.#names, ids, isBulk(action) ? 'open' : 'all', params),
+      linesText(this.#names, ids, isPlain(action) ? 'open' : 'all', params),
       params.values,
     );
     for (const [lane, orderingKey, edit] of rows) {
@@ -112,33 +107,27 @@ export class Actor {
     await held.lock(lines);
   }
 
-  async #actOnMany(
-    scene: Scene,
-    ids: readonly number[],
-  ): Promise<Map<number, ActResult | 'other'>> {
+  /** Acts on all plain items by one statement and returns their ids. The others are left as they were. */
+  async #actOnPlain(scene: Scene, ids: readonly number[]): Promise<Set<number>> {
     const { session, action } = scene;
-    const results = new Map<number, ActResult | 'other'>();
-    if (isBulk(action)) {
-      const params = new Params();
-      const text = shortText(this.#names, ids, action, params);
-      const [row] = await session.query(text, params.values);
-      const [numbers, lanes, lines, closed] = row!;
-      const done = listOf<number>(numbers);
-      if (numberOf(closed) < done.length) throw new Restart();
-      for (const n of done) results.set(ids[n - 1]!, 'done');
-      for (const lane of listOf<string>(lanes)) this.#saw(scene, lane, null);
-      for (const [lane, key] of listOf<[string, string]>(lines)) this.#saw(scene, lane, key);
-    }
-    const rest = ids.filter((id) => !results.has(id));
-    if (rest.length === 0) return results;
+    if (!isPlain(action)) return new Set();
     const params = new Params();
-    const text = bulkText(this.#names, rest, isBulk(action) ? action : undefined, params);
-    const rows = await session.query(text, params.values);
-    for (const [n, result, lane, orderingKey] of rows) {
-      results.set(rest[numberOf(n) - 1]!, result as ActResult | 'other');
-      if (result === 'done' && lane !== null) this.#saw(scene, lane, orderingKey);
-    }
-    return results;
+    const text = plainText(this.#names, ids, action, params);
+    const [row] = await session.query(text, params.values);
+    const [numbers, lanes, lines, closed] = row!;
+    const done = listOf<number>(numbers);
+    // Somebody changed or closed an item after its task was read: undo everything and look again.
+    if (numberOf(closed) < done.length) throw new Restart();
+    for (const lane of listOf<string>(lanes)) this.#saw(scene, lane, null);
+    for (const [lane, key] of listOf<[string, string]>(lines)) this.#saw(scene, lane, key);
+    return new Set(done.map((n) => ids[n - 1]!));
+  }
+
+  /** Locks these items and their tasks until the commit. */
+  async #lock(session: Session, ids: readonly number[]): Promise<void> {
+    if (ids.length === 0) return;
+    const params = new Params();
+    await session.query(lockText(this.#names, ids, params), params.values);
   }
 
   #saw(scene: Scene, lane: unknown, orderingKey: unknown): void {
@@ -311,9 +300,4 @@ export class Actor {
       [id, state, boundedMs(closedAtMs), closedBy ?? null],
     );
   }
-}
-
-/** What the server has put together; nothing where there was nothing. */
-function listOf<T>(json: unknown): T[] {
-  return (parsed(json) ?? []) as T[];
 }

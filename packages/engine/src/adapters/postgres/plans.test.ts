@@ -9,7 +9,7 @@ import { censusText } from './census-text.ts';
 import { abandonText, claimText, peekText } from './claim-text.ts';
 import { migratePostgres } from './index.ts';
 import { namesIn } from './names.ts';
-import { bulkText, lookText, shortText, stepText } from './act-text.ts';
+import { linesText, lockText, plainText } from './act-text.ts';
 import { MAX_SCANNED, pageText } from './item-query.ts';
 import { freezeText, membersText, tallyText } from './members-text.ts';
 import {
@@ -166,8 +166,6 @@ describePostgres(({ freshDatabase }) => {
     lane: 'lane',
     key,
   }));
-  const step = { key: 'job:1', version: 1, value: '{}' };
-  const loan = { lanes: ['lane 1'], limit: 500, maxBytesEach: 1000, lease: 7, leaseMs: 1000 };
   const page =
     (filter: ItemFilter, limit = 50) =>
     (params: Params) =>
@@ -183,13 +181,11 @@ describePostgres(({ freshDatabase }) => {
         .replace('$1::text', `${params.add('')}::text`)
         .replace('$2::text', `${params.add('')}::text`)
         .replace('$3', params.add(100)),
-    'the lines of items': (params) => lookText(names, ids, 'all', params),
-    'the lines of open items': (params) => lookText(names, ids, 'open', params),
-    'a replay': (params) => shortText(names, ids, { type: 'replay', job: 1 }, params),
-    'a step of a job': (params) =>
-      stepText(names, ids, { type: 'replay', job: 1 }, { step, loan, lockTimeoutMs: 1 }, params),
-    'a replay with a look': (params) => bulkText(names, ids, { type: 'replay', job: 1 }, params),
-    'a discard': (params) => shortText(names, ids, { type: 'discard' }, params),
+    'the lines of items': (params) => linesText(names, ids, 'all', params),
+    'the lines of open items': (params) => linesText(names, ids, 'open', params),
+    'a replay': (params) => plainText(names, ids, { type: 'replay', job: 1 }, params),
+    'a lock of items': (params) => lockText(names, ids, params),
+    'a discard': (params) => plainText(names, ids, { type: 'discard' }, params),
     'all items': page({}),
     'open items': page({ state: 'open' }),
     'items of a lane': page({ lane: 'lane 1' }),

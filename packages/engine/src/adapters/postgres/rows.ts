@@ -13,7 +13,7 @@ export type Row = readonly unknown[];
  * What a claim needs of a task, of the table as `q`: the rest it knows, since it has just written it. What most tasks
  * have is sent as NULL: every text costs here and there, a NULL hardly anything.
  */
-const claimed = {
+export const claimedColumns = columnsOf({
   id: 'q.id',
   message_id: 'message_id',
   kind: 'kind',
@@ -43,16 +43,6 @@ const claimed = {
   job: 'job',
   trial: 'nullif(trial, false)',
   edited: 'edited',
-};
-export const claimedColumns = columnsOf(claimed);
-
-/** The same where only some were leased: what is large is sent of those alone. */
-export const lentColumns = columnsOf({
-  ...claimed,
-  payload: ofLeased('original_payload'),
-  context: ofLeased('context'),
-  error: ofLeased('error_reason'),
-  failure: ofLeased('failure'),
 });
 
 /** What every other reader of tasks selects. */
@@ -176,10 +166,11 @@ function failureOf(json: unknown, message: string | null): Failure {
 }
 
 /** With a name for each: rows of the caller's client are objects, and equal names would fall together. */
-function columnsOf(expressions: Readonly<Record<string, string>>): string[] {
-  return Object.entries(expressions).map(([name, expression]) => `${expression} AS ${name}`);
+/** A list that the server has put together as JSON; NULL where it had nothing to put together. */
+export function listOf<T>(json: unknown): T[] {
+  return (parsed(json) ?? []) as T[];
 }
 
-function ofLeased(column: string): string {
-  return `CASE WHEN lease IS NOT NULL THEN ${column} END`;
+function columnsOf(expressions: Readonly<Record<string, string>>): string[] {
+  return Object.entries(expressions).map(([name, expression]) => `${expression} AS ${name}`);
 }

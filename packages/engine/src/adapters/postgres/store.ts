@@ -1,7 +1,6 @@
 import { sessionOf, type Database } from './database.ts';
 import type { Change } from '../../moves.ts';
 import type {
-  Acted,
   ActResult,
   Frozen,
   Group,
@@ -13,7 +12,6 @@ import type {
   ItemQuery,
   JobHold,
   JobTally,
-  Loan,
   Member,
   MemberQuery,
   RawItem,
@@ -277,19 +275,15 @@ export class PostgresStore implements Store {
     ids: readonly number[],
     action: ItemAction,
     under: JobHold<ActResult[]>,
-    loan?: Loan,
-  ): Promise<Acted | undefined>;
+  ): Promise<ActResult[] | undefined>;
   async act(
     ids: readonly number[],
     action: ItemAction,
     under?: JobHold<ActResult[]>,
-    loan?: Loan,
-  ): Promise<ActResult[] | Acted | undefined> {
-    const acted = await this.#actor.act(ids, action, under, loan);
-    if (!acted) return undefined;
-    const { results, leased, wake } = acted;
-    await this.#tell(wake.hint);
-    return under ? { results, ...(leased ? { leased } : {}) } : results;
+  ): Promise<ActResult[] | undefined> {
+    const acted = await this.#actor.act(ids, action, under);
+    await this.#tell(acted?.wake.hint);
+    return acted?.results;
   }
 
   async erase(messageId: string, by?: string): Promise<'erased' | 'busy' | 'unknown'> {

@@ -16,9 +16,9 @@ export function timeAt(ms: string): string {
  */
 export const NOW = `(SELECT date_trunc('milliseconds', statement_timestamp()))`;
 
-/** The time when our own transaction began, in whole ms: one for all that it does. */
+/** The time when the transaction began, in whole ms: the same for all that it writes. */
 export const BEGUN = `(SELECT date_trunc('milliseconds', transaction_timestamp()))`;
 
-export function later(ms: string, than = NOW): string {
-  return `${than} + ${ms} * INTERVAL '1 millisecond'`;
+export function later(ms: string): string {
+  return `${NOW} + ${ms} * INTERVAL '1 millisecond'`;
 }

@@ -1,7 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { actOn, type ItemChange, revived } from '../../item-moves.ts';
 import {
-  type Acted,
   type ActResult,
   type Frozen,
   type InboxItem,
@@ -9,7 +8,6 @@ import {
   type ItemFilter,
   type JobHold,
   jobKey,
-  type Loan,
 } from '../../ports/inbox.ts';
 import type { Task } from '../../task.ts';
 import type { Changer } from './change.ts';
@@ -50,11 +48,10 @@ export class Actions {
     under: JobHold<ActResult[]> | undefined,
     nowMs: number,
     after: Aftermath,
-    loan?: Loan,
-  ): Acted | undefined {
+  ): ActResult[] | undefined {
     const { jobs, state } = this.#tables;
     if (under && !state.has(jobKey(under.job), under.version)) return undefined;
-    const { done, leased } = this.#plain.act(ids, action, nowMs, after, loan);
+    const done = this.#plain.act(ids, action, nowMs, after);
     // Once: who is asked for twice is closed by then.
     const results = ids.map((id): ActResult =>
       done.delete(id) ? 'done' : this.#actOnOne(id, action, nowMs, after),
@@ -63,7 +60,7 @@ export class Actions {
       for (const [i, id] of ids.entries()) jobs.mark(under.job, id, results[i]!);
       state.write(jobKey(under.job), under.next(results), under.version);
     }
-    return leased.length === 0 ? { results } : { results, leased: { tasks: leased, nowMs } };
+    return results;
   }
 
   freeze(

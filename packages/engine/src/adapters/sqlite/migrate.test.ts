@@ -282,9 +282,7 @@ test('a bulk job of version 2 goes on where it was', async () => {
   ]);
   const hold = { job: 1, version: 4, next: () => ({ cursor: 3 }) };
   const replay = { type: 'replay', job: 1 } as const;
-  expect(await opened.act([2, 1, 3], replay, hold)).toEqual({
-    results: ['done', 'closed', 'done'],
-  });
+  expect(await opened.act([2, 1, 3], replay, hold)).toEqual(['done', 'closed', 'done']);
   expect(await opened.tally(1, 9)).toMatchObject({ underway: 3, back: 0 });
   expect(await opened.members({ job: 1, after: 0, result: 'closed', limit: 9 })).toEqual([
     { itemId: 1, result: 'closed' },

@@ -1,6 +1,5 @@
 import type { Clock } from 'redrive';
 import type {
-  Acted,
   ActResult,
   Frozen,
   Group,
@@ -13,7 +12,6 @@ import type {
   ItemQuery,
   JobHold,
   JobTally,
-  Loan,
   Member,
   MemberQuery,
   RawItem,
@@ -90,18 +88,15 @@ export class SqliteInbox implements Inbox {
     ids: readonly number[],
     action: ItemAction,
     under: JobHold<ActResult[]>,
-    loan?: Loan,
-  ): Promise<Acted | undefined>;
-  async act(
+  ): Promise<ActResult[] | undefined>;
+  act(
     ids: readonly number[],
     action: ItemAction,
     under?: JobHold<ActResult[]>,
-    loan?: Loan,
-  ): Promise<ActResult[] | Acted | undefined> {
-    const acted = await this.#writer.write(({ actions }, nowMs, after) =>
-      actions.act(ids, action, under, nowMs, after, loan),
+  ): Promise<ActResult[] | undefined> {
+    return this.#writer.write(({ actions }, nowMs, after) =>
+      actions.act(ids, action, under, nowMs, after),
     );
-    return under ? acted : acted?.results;
   }
 
   erase(messageId: string, by?: string): Promise<'erased' | 'busy' | 'unknown'> {

@@ -1,5 +1,4 @@
 import type { MemoryStore } from '../../adapters/memory/store.ts';
-import type { Acted, Leased, Loan } from '../../ports/inbox.ts';
 import type { Claim, ClaimRequest, Settled, Settlement } from '../../ports/schedule.ts';
 import type { Task } from '../../task.ts';
 import { InboxLedger } from './inbox-ledger.ts';
@@ -33,8 +32,6 @@ export class Ledger {
   readonly rates: RateLedger;
   /** Times that the store's clock jumped ahead: leases end early then, through nobody's fault. */
   jumps = 0;
-  /** Tasks that were leased with their replay. */
-  loans = 0;
 
   /** Told of everything that happens, to follow a seed that fails. */
   readonly #tell: (what: string, details?: unknown) => void;
@@ -61,7 +58,6 @@ export class Ledger {
     const result = await work();
     this.#tell(method, { args, result });
     if (method === 'claim') this.#claimed(args[0] as ClaimRequest, result as Claim);
-    if (method === 'act') this.#lent(args[3] as Loan | undefined, result as Partial<Acted>);
     this.check();
     const isOfJob = method === 'writeState' && String(args[0]).startsWith('job:');
     if (method === 'act' || method === 'freeze' || isOfJob) await this.inbox.sawJobs();
@@ -140,26 +136,10 @@ export class Ledger {
     if (!isOver) this.#say('the world never came to rest');
   }
 
-  #claimed({ lease, from }: ClaimRequest, claim: Claim): void {
-    this.#leased(lease, claim);
-    if (from.kind === 'due') this.inbox.claimed(claim.tasks);
-  }
-
-  /** With a replay: what has an order waits for its turn, whoever has room. */
-  #lent(loan: Loan | undefined, acted: Partial<Acted> | undefined): void {
-    if (!loan || !acted?.leased) return;
-    const { tasks } = acted.leased;
-    this.loans += tasks.length;
-    this.#leased(loan.lease, acted.leased);
-    for (const { messageId, orderingKey } of tasks) {
-      if (orderingKey !== undefined) this.#say(`${messageId} was lent, out of its line`);
-    }
-    if (tasks.length > loan.limit) this.#say(`${tasks.length} were lent, not ${loan.limit}`);
-  }
-
-  #leased(lease: number, { tasks, nowMs }: Leased): void {
+  #claimed({ lease, from }: ClaimRequest, { tasks, nowMs }: Claim): void {
     const dueAtMs = new Map(tasks.map((task) => [task.id, task.dueAtMs]));
     this.#claims.set(lease, { nowMs, dueAtMs, jumps: this.jumps });
+    if (from.kind === 'due') this.inbox.claimed(tasks);
   }
 
   #settled(

@@ -50,7 +50,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'start whatever was claimed',
     file: 'dispatcher.ts',
-    from: 'if (now + needMs <= entry.leaseUntil) this.#courier.start(entry);',
+    from: 'if (this.#host.clock.monotonic() + needMs <= entry.leaseUntil) this.#courier.start(entry);',
     to: 'if (needMs > 0) this.#courier.start(entry);',
     seed: 58,
   },
@@ -131,20 +131,5 @@ export const mutants: readonly Mutant[] = [
     to: `await this.#schedule.writeState(this.#key, state, this.#version);
       if (slots.length > 0) {`,
     seed: 58,
-  },
-  {
-    name: 'give back a loan under way',
-    file: 'lending.ts',
-    from: 'const lending = this.#lend(act, loan);',
-    to: `this.#parts.lost(loan);
-    const lending = this.#lend(act, loan);`,
-    seed: 143,
-  },
-  {
-    name: 'lend what is not the first of its line',
-    file: 'adapters/memory/actions.ts',
-    from: "if (state !== 'replayed' || edit || !task || task.orderingKey !== undefined) return;",
-    to: "if (state !== 'replayed' || edit || !task) return;",
-    seed: 56,
   },
 ];

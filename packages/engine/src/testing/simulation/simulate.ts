@@ -17,8 +17,6 @@ export interface SimulationResult {
   starts: number;
   crashes: number;
   replays: number;
-  /** Tasks that were leased with their replay. */
-  loans: number;
 }
 
 const LEASE_MS = 3000;
@@ -106,7 +104,6 @@ class Simulation {
       starts,
       crashes: this.#crashes,
       replays: this.#ledger.inbox.replays,
-      loans: this.#ledger.loans,
     };
   }
 

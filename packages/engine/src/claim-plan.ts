@@ -1,7 +1,6 @@
 import type { Courier } from './courier.ts';
 import { type LostAgenda, newAgenda } from './lane-rate.ts';
 import type { Lane, Lanes } from './lanes.ts';
-import type { Loan } from './ports/inbox.ts';
 import type { Claim, ClaimFrom } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
 import { GROUP, Solo } from './solo.ts';
@@ -11,19 +10,10 @@ const MAX_CLAIM = 1000;
 const MAX_CLAIM_LANES = 1000;
 /** Tasks are held in advance for at most so long: another instance might be idle. */
 const AHEAD_MS = 1000;
-/**
- * A lane is lent what it delivers in this time, so many at most, and so many bytes with one replay. Only lanes that are
- * hardly slower than the store get much: what is lent to one instance the others cannot take.
- */
-const LEND_MS = 50;
-const MAX_LENT = 2000;
-const MAX_LOAN_BYTES = 8 * 1024 * 1024;
-/** A bulk replay waits for room for so many: a step for fewer costs as much. */
-export const WORTH_LENDING = 1000;
 /** Where a claim found nothing although something is due, it is locked by somebody: no use to ask at once. */
 const BUSY_MS = 20;
 
-export interface AppetiteLimits {
+export interface ClaimLimits {
   leaseMs: number;
   pollMs: number;
   /** Tasks leased at once in this instance, and their payloads. */
@@ -31,32 +21,18 @@ export interface AppetiteLimits {
   maxHeldBytes: number;
 }
 
-/** Room for what a bulk replay leases with its own write. */
-interface RoomToLend extends Pick<Loan, 'lanes' | 'limit' | 'maxBytesEach'> {
-  /** Whether a lane is so fast that it is worth to wait until it has room again. */
-  isFast: boolean;
-}
-
 /** What to claim next, and when: what is due by lane, and in turn with it what others have lost. Times are monotonic. */
-export class Appetite {
+export class ClaimPlan {
   readonly #lanes: Lanes;
   readonly #courier: Courier;
   readonly #settler: Settler;
   readonly #solo: Solo;
-  readonly #limits: AppetiteLimits;
+  readonly #limits: ClaimLimits;
   /** When the next lease may be over that nobody settled: of what runs here alone, and of all else. */
   readonly #lost = { alone: newAgenda(), others: newAgenda() };
   #wasLost = false;
-  /** Those whose answers are awaited. */
-  readonly loans = new Set<Loan>();
 
-  constructor(
-    lanes: Lanes,
-    courier: Courier,
-    settler: Settler,
-    solo: Solo,
-    limits: AppetiteLimits,
-  ) {
+  constructor(lanes: Lanes, courier: Courier, settler: Settler, solo: Solo, limits: ClaimLimits) {
     this.#lanes = lanes;
     this.#courier = courier;
     this.#settler = settler;
@@ -65,48 +41,19 @@ export class Appetite {
   }
 
   get maxBytes(): number {
-    return this.#limits.maxHeldBytes - this.#courier.heldBytes - this.#asked.bytes;
+    return this.#limits.maxHeldBytes - this.#courier.heldBytes;
   }
 
   /** What to claim now; undefined: nothing. */
   wanted(now: number): ClaimFrom | undefined {
     const { maxHeld } = this.#limits;
-    const room = Math.min(maxHeld - this.#courier.held - this.#asked.count, MAX_CLAIM);
+    const room = Math.min(maxHeld - this.#courier.held, MAX_CLAIM);
     if (this.#solo.isAlone || this.#settler.isTroubled || room <= 0 || this.maxBytes <= 0) {
       return undefined;
     }
     const lost = this.#wasLost ? undefined : (this.#lostRated(now) ?? this.#lostOf(now));
     this.#wasLost = lost !== undefined;
     return lost ?? this.#due(now, room);
-  }
-
-  /** Lanes have room of their own for what is lent; but at most half of all that may be held is, so that claims go on. */
-  roomToLend(now: number): RoomToLend {
-    const { maxHeld, maxHeldBytes } = this.#limits;
-    const asked = this.#asked;
-    const left = Math.floor(maxHeld / 2) - this.#courier.held - asked.count;
-    const bytes = maxHeldBytes / 2 - this.#courier.heldBytes - asked.bytes;
-    const rooms: { lane: string; room: number }[] = [];
-    let isFast = false;
-    for (const lane of this.#lanes.all.values()) {
-      const most = this.#lendingIn(lane, now);
-      isFast ||= most >= WORTH_LENDING;
-      const room = Math.min(most - lane.lent - asked.count, left);
-      if (room > 0 && rooms.length < MAX_CLAIM_LANES) rooms.push({ lane: lane.name, room });
-    }
-    const isOpen = !this.#solo.isAlone && !this.#settler.isTroubled && bytes > 0;
-    if (!isOpen || rooms.length === 0) return { lanes: [], limit: 0, maxBytesEach: 0, isFast };
-    // Any lane may get all of it, so that those with little room are left out.
-    const largest = Math.max(...rooms.map(({ room }) => room));
-    const wide = rooms.filter(({ room }) => room >= largest / 2);
-    const limit = Math.min(...wide.map(({ room }) => room));
-    const maxBytesEach = Math.floor(Math.min(bytes, MAX_LOAN_BYTES) / limit);
-    return { lanes: wide.map(({ lane }) => lane), limit, maxBytesEach, isFast };
-  }
-
-  /** How many too many a lane has been lent: it is far slower than it was then. */
-  overlent(lane: Lane, now: number): number {
-    return lane.lent === 0 ? 0 : lane.lent - 2 * this.#lendingIn(lane, now);
   }
 
   /** What is heard of while a claim is under way came after it, perhaps: it must not be forgotten. */
@@ -153,8 +100,6 @@ export class Appetite {
       if (rate.lost.lostAt > now && rate.lost.lostAt < at) at = rate.lost.lostAt;
     }
     for (const lane of this.#lanes.all.values()) {
-      // It may be stuck.
-      if (lane.lent > 0) at = Math.min(at, now + LEND_MS);
       if (lane.dueAt >= at) continue;
       const from = Math.max(lane.dueAt, this.#servedFrom(lane, now));
       // What is due already waits for something that wakes us: a slot, a settle, an answer.
@@ -237,28 +182,6 @@ export class Appetite {
     return held - permit.limit > ahead / 2 ? 0 : permit.limit + ahead - held;
   }
 
-  /** What a lane may have been lent at once. Nothing where each start counts. */
-  #lendingIn(lane: Lane, now: number): number {
-    const { state, settings, rate, meanMs } = lane;
-    const isServed = lane.isReachable() && !state.paused && state.breaker.state === 'closed';
-    if (!isServed || rate || Number.isNaN(meanMs)) return 0;
-    // While something waits and nothing ends, it is as slow as that, whatever it was before.
-    const stuckMs = lane.queue.length > 0 ? now - lane.movedAt : 0;
-    const eachMs = Math.max(meanMs, stuckMs, 0.01);
-    return Math.min(MAX_LENT, Math.floor((settings.concurrency * LEND_MS) / eachMs));
-  }
-
-  /** The most that the loans under way may bring. */
-  get #asked(): { count: number; bytes: number } {
-    let count = 0;
-    let bytes = 0;
-    for (const { limit, maxBytesEach } of this.loans) {
-      count += limit;
-      bytes += limit * maxBytesEach;
-    }
-    return { count, bytes };
-  }
-
   /** Whether something that must run alone may be taken on. */
   #isFree(now: number): boolean {
     return this.#solo.isFree(now) || !this.#isBusy(now);
@@ -291,7 +214,6 @@ export class Appetite {
   }
 }
 
-/** Without what was lent: that has its own room. */
 function heldOf(lane: Lane): number {
-  return lane.running.size + lane.queue.length + lane.zombies - lane.lent;
+  return lane.running.size + lane.queue.length + lane.zombies;
 }
