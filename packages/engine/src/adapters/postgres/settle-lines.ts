@@ -6,8 +6,13 @@ import type { Database, Session } from './database.ts';
 import { isLockTimeout } from './faults.ts';
 import { addLines, HeldLines, LineSet } from './lines.ts';
 import type { Names } from './names.ts';
-import type { Row } from './rows.ts';
-import { LOCK_TIMEOUT_MS, type OnLocked, settleText } from './settle-text.ts';
+import {
+  LOCK_TIMEOUT_MS,
+  type OnLocked,
+  settledBatch,
+  type SettledBatch,
+  settleText,
+} from './settle-text.ts';
 import { Wake } from './wake.ts';
 
 /** One of a batch, and its place in what was given. */
@@ -16,8 +21,8 @@ export interface Placed<T> {
   index: number;
 }
 
-/** Takes the answer to a part of a batch. */
-export type Read = (part: readonly Placed<Settlement>[], row: Row) => void;
+/** Takes what became of a part of a batch. */
+export type Read = (part: readonly Placed<Settlement>[], batch: SettledBatch) => void;
 
 /** Settles what is sorted by id, each there once. */
 export async function settlePart(
@@ -25,7 +30,7 @@ export async function settlePart(
   names: Names,
   part: readonly Placed<Settlement>[],
   locked: OnLocked,
-): Promise<Row> {
+): Promise<SettledBatch> {
   const params = new Params();
   const batch = part.map(({ one }) => one);
   const places = part.map(({ index }) => index);
@@ -33,7 +38,7 @@ export async function settlePart(
     settleText(names, batch, places, locked, params),
     params.values,
   );
-  return row!;
+  return settledBatch(row!);
 }
 
 const patience = `WHERE (SELECT set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true)) IS NOT NULL`;
@@ -86,7 +91,7 @@ export class OrderedSettler {
     wake: Wake,
   ): Promise<boolean> {
     try {
-      const { mine, row, woken } = await this.#database.transaction(async (session) => {
+      const { mine, batch, woken } = await this.#database.transaction(async (session) => {
         const held = new HeldLines(this.#names, session);
         if (locked === 'wait') await held.lock(linesOf(part), patience);
         else {
@@ -95,12 +100,12 @@ export class OrderedSettler {
         }
         const free = part.filter(({ one }) => held.holds(one.line));
         const fresh = new Wake();
-        if (free.length === 0) return { mine: free, row: [], woken: fresh };
+        if (free.length === 0) return { mine: free, woken: fresh };
         const answer = await settlePart(session, this.#names, free, locked);
         await held.advance(fresh);
-        return { mine: free, row: answer, woken: fresh };
+        return { mine: free, batch: answer, woken: fresh };
       });
-      if (mine.length > 0) read(mine, row);
+      if (batch) read(mine, batch);
       for (const lane of woken.hint?.lanes ?? []) wake.add(lane, woken.hint?.inMs ?? 0);
       return true;
     } catch (error) {

@@ -3,7 +3,7 @@ import { type Column, few, type Params, rowsOf } from './batch.ts';
 import { openItems, outboxColumns, recordColumns, sendAll, writeRecords } from './inbox-text.ts';
 import { failureJson } from './item-rows.ts';
 import type { Names } from './names.ts';
-import { failureColumns } from './rows.ts';
+import { failureColumns, listOf, numberOf, type Row } from './rows.ts';
 import { later, msOf, NOW } from './times.ts';
 import { boundedMs, countOf } from './bounds.ts';
 
@@ -16,9 +16,8 @@ export type OnLocked = 'wait' | 'pass over';
 export const LOCK_TIMEOUT_MS = 50;
 
 /**
- * A statement that does to a batch what `settle` of the moves does to one, its ids sorted and each there once. It answers
- * the numbers of what was settled, negative where something that had arrived won, and a half more where it is cancelled; the lanes in which something waits
- * again; and in how many ms the first of it is visible.
+ * A statement that does to a batch what `settle` of the moves does to one task. The ids are sorted, and each is there once.
+ * It answers one row, whose columns `settledBatch` reads.
  *
  * What was cancelled or arrived meanwhile is read from `q`, the row as it is when it is written: not from what was
  * selected before, which another connection may have changed since.
@@ -48,7 +47,7 @@ export function settleText(
   );
   // All that the other parts need comes from here: a join of two batches may be planned as a loop in a loop.
   const returned = [
-    'u.n, q.id, q.status, q.arrived, q.lane, q.visible_at, q.generation, q.attempt',
+    'u.n, u.goal, q.id, q.status, q.arrived, q.lane, q.visible_at, q.generation, q.attempt',
     ...(hasRecords
       ? ['u.record_attempt, u.record_duration, u.record_failure, u.record_answer']
       : []),
@@ -75,10 +74,35 @@ export function settleText(
   if (failed.length > 0) parts.push(openItems(names, gaveUp, 'place'));
   if (hasOutbox) parts.push(`sent AS (${sendAll(names, `${gaveUp} AS failed`, 'place')})`);
   return `WITH ${parts.join(', ')}
-    SELECT json_agg(CASE WHEN arrived AND status = 'pending' THEN -n WHEN status = 'cancelled' THEN n + 0.5 ELSE n END),
-      json_agg(DISTINCT lane) FILTER (WHERE status = 'pending'),
-      ${msOf(`min(visible_at) FILTER (WHERE status = 'pending') - ${NOW}`)}
+    SELECT json_agg(n) FILTER (WHERE status = goal AND NOT (arrived AND status = 'pending')) AS settled,
+      json_agg(n) FILTER (WHERE arrived AND status = 'pending') AS rearmed,
+      json_agg(n) FILTER (WHERE status = 'cancelled' AND goal <> 'cancelled') AS cancelled,
+      json_agg(DISTINCT lane) FILTER (WHERE status = 'pending') AS waiting_lanes,
+      ${msOf(`min(visible_at) FILTER (WHERE status = 'pending') - ${NOW}`)} AS visible_in_ms
     FROM settled`;
+}
+
+/** What `settleText` did to a batch, whose settlements are numbered from 1. Those in no list were not held any more. */
+export interface SettledBatch {
+  /** Settled as was asked for. */
+  settled: number[];
+  /** A failure that had arrived meanwhile made the task pending again. */
+  rearmed: number[];
+  /** An operator had cancelled the task meanwhile. */
+  cancelled: number[];
+  /** The lanes in which a task waits again, and in how many ms the first of these tasks is visible. */
+  waitingLanes: string[];
+  visibleInMs: number;
+}
+
+export function settledBatch([settled, rearmed, cancelled, lanes, visibleInMs]: Row): SettledBatch {
+  return {
+    settled: listOf<number>(settled),
+    rearmed: listOf<number>(rearmed),
+    cancelled: listOf<number>(cancelled),
+    waitingLanes: listOf<string>(lanes),
+    visibleInMs: visibleInMs === null ? 0 : numberOf(visibleInMs),
+  };
 }
 
 /** Answers the number of each lease that is still held, and whether something has arrived. */

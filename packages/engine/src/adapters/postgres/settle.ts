@@ -5,9 +5,9 @@ import { Params } from './batch.ts';
 import type { Database } from './database.ts';
 import { isLockTimeout } from './faults.ts';
 import type { Names } from './names.ts';
-import { isTrue, numberOf, type Row } from './rows.ts';
+import { isTrue, numberOf } from './rows.ts';
 import { OrderedSettler, type Placed, type Read, settlePart } from './settle-lines.ts';
-import { renewText } from './settle-text.ts';
+import { renewText, type SettledBatch } from './settle-text.ts';
 import { Wake } from './wake.ts';
 
 /** Ends and prolongs leases, a batch in one statement. */
@@ -26,17 +26,11 @@ export class Settler {
   async settle(settlements: readonly Settlement[]): Promise<{ results: Settled[]; hint?: Hint }> {
     const results = settlements.map((): Settled => 'lost');
     const wake = new Wake();
-    const read: Read = (batch, row) => {
-      const [numbers, lanes, waitMs] = row;
-      for (const n of JSON.parse((numbers as string | null) ?? '[]') as number[]) {
-        const { one, index } = batch[Math.floor(Math.abs(n)) - 1]!;
-        const isOwn = Number.isInteger(n) || one.to === 'cancelled';
-        if (n < 0) results[index] = 'rearmed';
-        else results[index] = isOwn ? 'settled' : 'cancelled';
+    const read: Read = (part, batch) => {
+      for (const result of ['settled', 'rearmed', 'cancelled'] as const) {
+        for (const n of batch[result]) results[part[n - 1]!.index] = result;
       }
-      for (const lane of JSON.parse((lanes as string | null) ?? '[]') as string[]) {
-        wake.add(lane, numberOf(waitMs));
-      }
+      for (const lane of batch.waitingLanes) wake.add(lane, batch.visibleInMs);
     };
     const placed = placedOf(settlements);
     const isOrdered = placed.some(({ one }) => one.line);
@@ -50,7 +44,7 @@ export class Settler {
     return { results, ...(wake.hint ? { hint: wake.hint } : {}) };
   }
 
-  async #settlePart(part: readonly Placed<Settlement>[]): Promise<Row> {
+  async #settlePart(part: readonly Placed<Settlement>[]): Promise<SettledBatch> {
     try {
       return await settlePart(this.#database, this.#names, part, 'wait');
     } catch (error) {
