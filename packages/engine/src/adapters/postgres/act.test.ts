@@ -122,6 +122,26 @@ describePostgres(({ freshDatabase }) => {
     expect(rows).toEqual([{ n: elsewhere }]);
   });
 
+  test('closes each unreadable message once, whoever acts on the same ones at once', async () => {
+    const [store, other] = stores;
+    await store.append(Array.from({ length: 100 }, (_, i) => rawItem(`${i}`)));
+    const ids = await openItems();
+    const messageId = (await store.item(ids[40]!))!.messageId;
+    const [one, two, , erased] = await Promise.all([
+      store.act(ids, { type: 'discard' }),
+      other.act(ids.toReversed(), { type: 'resolve' }),
+      other.append(Array.from({ length: 50 }, (_, i) => rawItem(`${i}`))),
+      store.erase(messageId),
+    ]);
+    const done = [...one, ...two].filter((result) => result === 'done');
+    expect(erased).toBe('erased');
+    expect(done.length).toBeGreaterThanOrEqual(99);
+    expect(done.length).toBeLessThanOrEqual(100);
+    const states = await Promise.all(ids.map(async (id) => (await store.item(id))!.state));
+    expect(states.filter((state) => state === 'open')).toEqual([]);
+    expect(states[40]).toBe('erased');
+  });
+
   describe('a step of a job', () => {
     const replay: ItemAction = { type: 'replay', job: 1 };
 

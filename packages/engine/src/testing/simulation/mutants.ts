@@ -31,7 +31,7 @@ export const mutants: readonly Mutant[] = [
     from: 'if (arrivals.length > 0) results = await this.#store(messages',
     to: `await this.#consumer?.ack(messages);
       if (arrivals.length > 0) results = await this.#store(messages`,
-    seed: 2,
+    seed: 8,
   },
   {
     name: 'ignore an arrival in delivery',
@@ -45,14 +45,14 @@ export const mutants: readonly Mutant[] = [
     file: 'adapters/memory/store.ts',
     from: 'const claims = task.claims + 1;',
     to: 'const claims = task.claims;',
-    seed: 2,
+    seed: 3,
   },
   {
     name: 'start whatever was claimed',
     file: 'dispatcher.ts',
     from: 'if (this.#host.clock.monotonic() + needMs <= entry.leaseUntil) this.#courier.start(entry);',
     to: 'if (needMs > 0) this.#courier.start(entry);',
-    seed: 58,
+    seed: 93,
   },
   {
     name: 'deliver before the new due time',
@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
     file: 'moves.ts',
     from: "if (task.claims > limits.maxLostLeases) return 'WORKER_LOST';",
     to: '',
-    seed: 5,
+    seed: 4,
   },
   {
     name: 'a failed task without its item',
@@ -122,7 +122,7 @@ export const mutants: readonly Mutant[] = [
     file: 'adapters/memory/actions.ts',
     from: 'if (under && !documents.has(jobKey(under.job), under.version)) return undefined;',
     to: '',
-    seed: 114,
+    seed: 91,
   },
   {
     name: 'slots of a rate that somebody else has',
@@ -130,6 +130,6 @@ export const mutants: readonly Mutant[] = [
     from: 'if (await this.#schedule.writeState(this.#key, state, this.#version)) {',
     to: `await this.#schedule.writeState(this.#key, state, this.#version);
       if (slots.length > 0) {`,
-    seed: 58,
+    seed: 88,
   },
 ];
