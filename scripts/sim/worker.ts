@@ -9,11 +9,14 @@ export interface Progress {
   starts: number;
   crashes: number;
   failed: SimulationResult[];
+  rssBytes: number;
+  /** What is really in use, where node was started with `--expose-gc`. */
+  heapBytes?: number;
 }
 
 const [first = 1, end = 1, step = 1] = process.argv.slice(2).map(Number);
 const EVERY = 50;
-let progress: Progress = { seeds: 0, starts: 0, crashes: 0, failed: [] };
+let progress = { seeds: 0, starts: 0, crashes: 0, failed: [] as SimulationResult[] };
 
 for (let seed = first; seed < end; seed += step) {
   const result = await simulate(seed);
@@ -27,6 +30,11 @@ tell();
 process.disconnect();
 
 function tell(): void {
-  process.send?.(progress);
+  const told: Progress = { ...progress, rssBytes: process.memoryUsage.rss() };
+  if (globalThis.gc) {
+    globalThis.gc();
+    told.heapBytes = process.memoryUsage().heapUsed;
+  }
+  process.send?.(told);
   progress = { seeds: 0, starts: 0, crashes: 0, failed: [] };
 }

@@ -64,7 +64,7 @@ export class Outbox {
       if (came === 'more') continue;
       // Woken or not: what nobody takes is not tried again at once because one more came.
       if (failures > 0) await pause(this.#host, delayFor(pauses, { attempt: failures }), signal);
-      else await pause(this.#host, this.#restMs(), AbortSignal.any([this.#nap.signal, signal]));
+      else await pause(this.#host, this.#restMs(), this.#nap.signal, signal);
     }
   }
 

@@ -30,20 +30,23 @@ export async function persist<T>(
   }
 }
 
-/** Waits, or less when `until` aborts. */
-export function pause(host: Host, ms: number, until: AbortSignal): Promise<void> {
+/**
+ * Waits, or less when one of `until` aborts. Listens to each signal itself: Node holds a signal of `AbortSignal.any` in
+ * a global set for as long as somebody listens to it, and with it an engine that never got to its stop.
+ */
+export function pause(host: Host, ms: number, ...until: readonly AbortSignal[]): Promise<void> {
   return new Promise((resolve) => {
-    if (until.aborted) {
+    if (until.some(({ aborted }) => aborted)) {
       resolve();
       return;
     }
     const end = () => {
       host.clock.clearTimer(timer);
-      until.removeEventListener('abort', end);
+      for (const signal of until) signal.removeEventListener('abort', end);
       resolve();
     };
     const timer = host.clock.setTimer(end, ms);
-    until.addEventListener('abort', end);
+    for (const signal of until) signal.addEventListener('abort', end);
   });
 }
 
@@ -61,7 +64,7 @@ export async function within(
   );
   const limit = new AbortController();
   const signals = until ? [until, limit.signal] : [limit.signal];
-  await Promise.race([done, pause(host, ms, AbortSignal.any(signals))]);
+  await Promise.race([done, pause(host, ms, ...signals)]);
   limit.abort();
   return isDone;
 }
