@@ -308,8 +308,7 @@ export class DurableEngine {
 
   async #openStore(): Promise<void> {
     await this.#store.open();
-    const { nowMs, documents } = await this.#store.readState(SEED);
-    this.#lanes.sawTime(nowMs);
+    const { documents } = await this.#store.readState(SEED);
     const seed = documents.find(({ key }) => key === SEED)?.value;
     if (typeof seed === 'number') this.#shared.seed = seed;
     await this.#lanes.refresh();

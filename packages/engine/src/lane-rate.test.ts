@@ -253,6 +253,59 @@ describe('the rate of a lane', () => {
     expect(excess(after, 10, 2)).toBeLessThanOrEqual(1e-6);
   });
 
+  it('is kept when the clock of the store is set ahead and an answer from before that comes late', async () => {
+    const { clock, store, make } = stage({ poll: '1s' });
+    const { readState } = store;
+    let reads = 0;
+    store.readState = async (prefix) => {
+      const answer = await readState.call(store, prefix);
+      // The first is that of the start.
+      if (prefix === 'lane:' && ++reads === 2) await sleep(clock, 3600);
+      return answer;
+    };
+    const starts: number[] = [];
+    const options = { rate: { perSecond: 5, burst: 2 } };
+    const engine = make().handle('a', options, () => void starts.push(clock.monotonic()));
+    await engine.submitMany(many('a', 100));
+    await engine.start();
+    await clock.advance('3s');
+    clock.jump(2800);
+    await clock.advance('10s');
+    expect(reads).toBeGreaterThan(2);
+    const after = starts.filter((at) => at > 3000);
+    expect(after.length).toBeGreaterThanOrEqual(48);
+    expect(excess(after, 5, 2)).toBeLessThanOrEqual(1e-6);
+  });
+
+  it('is kept by an instance that has heard nothing since the clock of the store was set ahead', async () => {
+    const { clock, store, make } = stage();
+    const starts: number[] = [];
+    let isDeaf = true;
+    const deaf = new Proxy(store, {
+      get(target, name) {
+        const watch: typeof store.watch = (tell) => store.watch((hint) => isDeaf || tell(hint));
+        const value: unknown = name === 'watch' ? watch : Reflect.get(target, name);
+        return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+      },
+    });
+    const join = (on: typeof store) =>
+      make({ store: on }).handle('a', { rate: { perSecond: 5, burst: 2 } }, () => {
+        starts.push(clock.monotonic());
+      });
+    const [busy, idle] = [join(store), join(deaf)];
+    await busy.start();
+    await idle.start();
+    await clock.advance('1s');
+    clock.jump(3_600_000);
+    await busy.submitMany(many('a', 20));
+    await clock.advance('1s');
+    isDeaf = false;
+    await busy.submitMany(many('a', 20));
+    await clock.advance('5s');
+    expect(starts.length).toBeGreaterThanOrEqual(29);
+    expect(excess(starts, 5, 2)).toBeLessThanOrEqual(1e-6);
+  });
+
   it('is kept while the lane is paused and when its breaker opens', async () => {
     const { clock, store, make } = stage();
     const starts: number[] = [];

@@ -164,8 +164,11 @@ export class LaneRate {
     this.#isWasting = false;
   }
 
+  /** With the store's time: a slot lies far ahead only by that, not by what was heard before somebody set the clock. */
   async #read(): Promise<void> {
-    const { documents } = await this.#schedule.readState(this.#key);
+    const sentAt = this.#host.clock.monotonic();
+    const { nowMs, documents } = await this.#schedule.readState(this.#key);
+    this.#time.saw(nowMs, sentAt);
     const shared = documents.find(({ key }) => key === this.#key);
     this.#state = readRateState(shared?.value);
     this.#version = shared?.version ?? 0;

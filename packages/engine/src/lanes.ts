@@ -126,7 +126,7 @@ export class Lanes {
   }
 
   /** Learns the store's time from an answer that just came, to what was asked at `sentAt`. */
-  sawTime(nowMs: number, sentAt?: number): void {
+  sawTime(nowMs: number, sentAt: number): void {
     this.#time.saw(nowMs, sentAt);
   }
 

@@ -73,13 +73,14 @@ export class Pruner {
 
   async #expire(): Promise<void> {
     while (!this.#ending.signal.aborted) {
+      const sentAt = this.#host.clock.monotonic();
       const { tasks, nowMs } = await this.#schedule.claim({
         from: { kind: 'expired', limit: EXPIRED_STEP },
         lease: Math.floor(this.#host.random() * 2 ** 52) + 1,
         leaseMs: this.#settings.leaseMs,
         maxBytes: 8 * 1024 * 1024,
       });
-      this.#lanes.sawTime(nowMs);
+      this.#lanes.sawTime(nowMs, sentAt);
       await Promise.all(tasks.map((task) => this.#courier.refuse(task, 'EXPIRED')));
       if (tasks.length < EXPIRED_STEP) return;
     }

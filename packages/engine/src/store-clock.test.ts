@@ -6,7 +6,7 @@ it('is the local clock until the store has told its own', () => {
   const clock = virtualClock(1000);
   const store = new StoreClock(clock);
   expect(store.nowMs).toBe(1000);
-  store.saw(9000);
+  store.saw(9000, clock.monotonic());
   expect(store.nowMs).toBe(9000);
   clock.jump(-100_000);
   expect(store.nowMs).toBe(9000);
@@ -46,6 +46,25 @@ it('follows a clock that was set, in either direction', async () => {
     expect(store.nowMs).toBe(told + 10);
   }
 });
+
+it.each([3_600_000, -3_600_000])(
+  'is not changed by a late answer from before the clock was set by %i ms',
+  async (jumpMs) => {
+    const clock = virtualClock();
+    const store = new StoreClock(clock);
+    const oldMs = 10_000_000;
+    store.saw(oldMs, clock.monotonic());
+    const sentAt = clock.monotonic();
+    await clock.advance(3600);
+    // The store's clock was set, and a newer question is answered first.
+    store.saw(oldMs + jumpMs, clock.monotonic() - 1);
+    store.saw(oldMs + 1, sentAt);
+    expect(store.nowMs).toBe(oldMs + jumpMs);
+    // Whatever is asked after that is believed again.
+    store.saw(oldMs, clock.monotonic());
+    expect(store.nowMs).toBe(oldMs);
+  },
+);
 
 it('follows a clock that goes a little slower than the local one, and is never ahead of it by much', async () => {
   const clock = virtualClock();

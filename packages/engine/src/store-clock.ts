@@ -15,6 +15,8 @@ export class StoreClock {
   #leastMs = NaN;
   #mostMs = NaN;
   #sawAt = NaN;
+  /** When the newest of the questions was asked whose answers are known. */
+  #sentAt = -Infinity;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -33,15 +35,18 @@ export class StoreClock {
   }
 
   /** Learns from an answer that just came, to what was asked at `sentAt`. */
-  saw(nowMs: number, sentAt = -Infinity): void {
+  saw(nowMs: number, sentAt: number): void {
     const now = this.#clock.monotonic();
     const leastMs = nowMs - now;
     const mostMs = nowMs - sentAt + GRAIN_MS;
     const driftMs = (now - this.#sawAt) * DRIFT;
     const knownLeastMs = this.#leastMs - driftMs;
     const knownMostMs = this.#mostMs + driftMs;
-    // False also at first. Where the two contradict each other, the store's clock was set: the newer one holds.
+    // False also at first. Where the two contradict each other, the store's clock was set: the newer one holds. An answer
+    // may come after those to later questions; it may be from before the clock was set, and is not the newer one.
     const isSame = leastMs <= knownMostMs && knownLeastMs <= mostMs;
+    if (!isSame && sentAt < this.#sentAt) return;
+    this.#sentAt = Math.max(this.#sentAt, sentAt);
     this.#leastMs = isSame ? Math.max(leastMs, knownLeastMs) : leastMs;
     this.#mostMs = isSame ? Math.min(mostMs, knownMostMs) : mostMs;
     this.#sawAt = now;
