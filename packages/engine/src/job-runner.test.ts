@@ -1,3 +1,4 @@
+import type { Clock } from 'redrive';
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from './adapters/memory/store.ts';
@@ -6,6 +7,7 @@ import { itemOf } from './item.ts';
 import { JobRunner } from './job-runner.ts';
 import { type Job, newJob } from './jobs.ts';
 import { jobKey } from './ports/inbox.ts';
+import type { Task } from './task.ts';
 import { newTask } from './testing/fixtures.ts';
 
 const failure = { class: 'transient', code: 'E' } as const;
@@ -58,6 +60,12 @@ async function finish(store: MemoryStore, limit: number): Promise<number> {
   const { tasks } = await store.claim({ from, lease: 1, leaseMs: 1000, maxBytes: 1e9 });
   await store.settle(tasks.map(({ id }) => ({ id, lease: 1, to: 'done' })));
   return tasks.length;
+}
+
+function wait(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.setTimer(resolve, ms);
+  });
 }
 
 function jobOf(items: number, more: Partial<Job>): Job {
@@ -231,6 +239,96 @@ describe('the runner of bulk jobs', () => {
     }
     expect(await store.tally(1, 100)).toMatchObject({ underway: 1 });
     expect(await read()).toMatchObject({ step: 0, done: 1 });
+    await one.stop();
+  });
+
+  describe('a canary step at a broker', () => {
+    const OBSERVE_MS = 800;
+
+    /** The first of three is sent and taken over by its broker. `count` answers when the runner counts. */
+    async function observed(count: (store: MemoryStore) => MemoryStore['tally']) {
+      const { clock, store, runner, write, read } = await stage(3);
+      const about = { canary: [1, 1], observeMs: OBSERVE_MS, maxFailures: 0 };
+      await write({ action: 'replay', ...about });
+      const one = runner('one', altered(store, { tally: count(store) }));
+      one.start();
+      await clock.advance(1);
+      const from = { kind: 'due' as const, lanes: [{ lane: newTask().lane, limit: 10 }] };
+      const { tasks } = await store.claim({ from, lease: 1, leaseMs: 1000, maxBytes: 1e9 });
+      await store.settle(tasks.map(({ id }) => ({ id, lease: 1, to: 'retried' })));
+      expect(tasks).toHaveLength(1);
+      return { clock, store, one, read, task: tasks[0]! };
+    }
+
+    /** It failed at its consumer. */
+    async function comeBack(store: MemoryStore, task: Task): Promise<void> {
+      const item = itemOf('EXHAUSTED', failure, task.lane);
+      const failed = { ...task, status: 'failed' as const, failure };
+      await store.change([task], () => ({ result: true, task: failed, item }));
+      expect(await store.tally(1, 10)).toMatchObject({ back: 1, taken: 0 });
+    }
+
+    test('does not pass by a count from within the observation, however late that is answered', async () => {
+      let isSlow = false;
+      const { clock, store, one, read, task } = await observed((real) => async (...args) => {
+        const counted = await real.tally(...args);
+        if (isSlow) await wait(clock, 2 * OBSERVE_MS);
+        return counted;
+      });
+      isSlow = true;
+      one.settled(1);
+      await clock.advance(5);
+      await comeBack(store, task);
+      isSlow = false;
+      for (let ms = 0; ms < 4 * OBSERVE_MS; ms += 50) {
+        await clock.advance(50);
+        expect(await read()).toMatchObject({ step: 0 });
+      }
+      expect(await read()).toMatchObject({ state: 'stopped', done: 1 });
+      await one.stop();
+    });
+
+    test('that is passed just before its message comes back sends nothing more', async () => {
+      const { clock, store, one, read, task } = await observed((real) => real.tally);
+      const { writeState } = store;
+      store.writeState = async (key, value, version) => {
+        const isPass = (value as Job).step === 1 && (await read()).step === 0;
+        if (isPass) await comeBack(store, task);
+        return writeState.call(store, key, value, version);
+      };
+      await clock.advance(3 * OBSERVE_MS);
+      expect(await read()).toMatchObject({ state: 'stopped', done: 1 });
+      await one.stop();
+    });
+
+    test('passes when it was counted after the observation that nothing came back', async () => {
+      const { clock, one, read } = await observed((real) => real.tally);
+      await clock.advance(OBSERVE_MS - 2);
+      expect(await read()).toMatchObject({ step: 0, done: 1 });
+      await clock.advance(OBSERVE_MS);
+      expect(await read()).toMatchObject({ state: 'running', done: 2 });
+      await one.stop();
+    });
+  });
+
+  test('what could not move when it was counted long ago is not taken for standing still', async () => {
+    const { clock, store, runner, write, read } = await stage(3);
+    await write({ action: 'replay', canary: [1, 1] });
+    let counts = 0;
+    const tally = async (...args: Parameters<MemoryStore['tally']>) => {
+      const counted = await store.tally(...args);
+      if (counted.underway === 0) return counted;
+      counts += 1;
+      if (counts === 2) await wait(clock, 6000);
+      return { ...counted, blocked: counted.underway };
+    };
+    const one = runner('one', altered(store, { tally }));
+    one.start();
+    await clock.advance(500);
+    expect(counts).toBe(2);
+    await finish(store, 10);
+    await clock.advance(7000);
+    expect(await read()).toMatchObject({ state: 'running', done: 2 });
     await one.stop();
   });
 

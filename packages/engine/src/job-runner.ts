@@ -165,8 +165,10 @@ export class JobRunner {
   async #step(held: Held): Promise<Held | undefined> {
     const { job } = held;
     const nudge = this.#nudgeOf(job.id);
+    // Before it counts: the count says nothing of what comes while its answer is on the way.
+    const countedMs = this.#parts.nowMs();
     const tally = await this.#tally(held);
-    const move = nextMove(job, tally, this.#parts.nowMs());
+    const move = nextMove(job, tally, this.#parts.nowMs(), countedMs);
     switch (move.do) {
       case 'leave':
         return undefined;

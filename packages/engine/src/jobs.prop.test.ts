@@ -85,7 +85,7 @@ class World {
   /** One step of the runner, as the store carries it out. */
   step(page: number): void {
     const { job, tally } = this;
-    const move = nextMove(job, tally, this.nowMs);
+    const move = nextMove(job, tally, this.nowMs, this.nowMs);
     switch (move.do) {
       case 'leave':
         return;

@@ -33,15 +33,18 @@ function tally(changes: Partial<JobTally> = {}): JobTally {
   return { underway: 0, blocked: 0, taken: 0, cancelled: 0, back: 0, ...changes };
 }
 
+/** Counted and answered at once. */
+const moveAt = (of: Job, counted: JobTally, nowMs: number) => nextMove(of, counted, nowMs, nowMs);
+
 describe('a job that is not running', () => {
   it.each(['paused', 'stopped', 'cancelled', 'finished'] as const)('is left alone: %s', (state) => {
-    expect(nextMove(job({ state, before: 9 }), tally(), NOW)).toEqual({ do: 'leave' });
+    expect(moveAt(job({ state, before: 9 }), tally(), NOW)).toEqual({ do: 'leave' });
   });
 });
 
 describe('freezing', () => {
   it('comes before anything else', () => {
-    expect(nextMove(job({ before: 9, total: 0 }), tally(), NOW)).toEqual({ do: 'freeze' });
+    expect(moveAt(job({ before: 9, total: 0 }), tally(), NOW)).toEqual({ do: 'freeze' });
   });
 
   it('goes on where the page ended', () => {
@@ -59,26 +62,26 @@ describe('freezing', () => {
 
 describe('sending', () => {
   it('acts in chunks', () => {
-    expect(nextMove(job(), tally(), NOW)).toEqual({ do: 'act', limit: 2000, isTrial: false });
+    expect(moveAt(job(), tally(), NOW)).toEqual({ do: 'act', limit: 2000, isTrial: false });
   });
 
   it.each(['resolve', 'discard'] as const)('%s needs no room, and no step', (action) => {
     const full = tally({ underway: WINDOW, back: 9, cancelled: 3 });
-    const move = nextMove(job({ action, canary: [1], maxFailures: 0 }), full, NOW);
+    const move = moveAt(job({ action, canary: [1], maxFailures: 0 }), full, NOW);
     expect(move).toEqual({ do: 'act', limit: 2000, isTrial: false });
-    const over = nextMove(job({ action, total: 3, done: 3 }), full, NOW);
+    const over = moveAt(job({ action, total: 3, done: 3 }), full, NOW);
     expect(over).toMatchObject({ do: 'write', job: { state: 'finished', finishedAtMs: NOW } });
   });
 
   it('sends no more than there is room for', () => {
-    const move = nextMove(job(), tally({ underway: WINDOW - 3 }), NOW);
+    const move = moveAt(job(), tally({ underway: WINDOW - 3 }), NOW);
     expect(move).toEqual({ do: 'act', limit: 3, isTrial: false });
   });
 
   it('waits until it may', () => {
     const paced = job({ perSecond: 10, nextAtMs: NOW + 40 });
-    expect(nextMove(paced, tally(), NOW)).toEqual({ do: 'wait', ms: 40 });
-    expect(nextMove(paced, tally(), NOW + 40)).toMatchObject({ do: 'act', limit: 1 });
+    expect(moveAt(paced, tally(), NOW)).toEqual({ do: 'wait', ms: 40 });
+    expect(moveAt(paced, tally(), NOW + 40)).toMatchObject({ do: 'act', limit: 1 });
   });
 
   it.each([
@@ -86,24 +89,24 @@ describe('sending', () => {
     { perSecond: 25, limit: 2 },
     { perSecond: 100_000, limit: 2000 },
   ])('sends $limit at a time where it may send $perSecond a second', ({ perSecond, limit }) => {
-    expect(nextMove(job({ perSecond }), tally(), NOW)).toMatchObject({ do: 'act', limit });
+    expect(moveAt(job({ perSecond }), tally(), NOW)).toMatchObject({ do: 'act', limit });
   });
 
   it('is not stopped for long by a clock that was set back', () => {
     const paced = job({ perSecond: 10, nextAtMs: NOW + 3_600_000 });
-    expect(nextMove(paced, tally(), NOW)).toMatchObject({ do: 'act' });
+    expect(moveAt(paced, tally(), NOW)).toMatchObject({ do: 'act' });
   });
 
   it('is finished when all is sent and nothing is under way', () => {
     const sent = job({ total: 5, done: 3, skipped: 1, failed: 1 });
     expect(left(sent)).toBe(0);
-    expect(nextMove(sent, tally({ underway: 1 }), NOW)).toMatchObject({ do: 'wait' });
-    const move = nextMove(sent, tally({ taken: 2, takenAtMs: NOW }), NOW);
+    expect(moveAt(sent, tally({ underway: 1 }), NOW)).toMatchObject({ do: 'wait' });
+    const move = moveAt(sent, tally({ taken: 2, takenAtMs: NOW }), NOW);
     expect(move).toMatchObject({ do: 'write', job: { state: 'finished', finishedAtMs: NOW } });
   });
 
   it('is finished at once where nothing was found', () => {
-    expect(nextMove(job({ total: 0 }), tally(), NOW)).toMatchObject({
+    expect(moveAt(job({ total: 0 }), tally(), NOW)).toMatchObject({
       do: 'write',
       job: { state: 'finished' },
     });
@@ -114,17 +117,18 @@ describe('a window that is full', () => {
   const full = tally({ underway: WINDOW });
 
   it('is looked at, then awaited', () => {
-    expect(nextMove(job(), full, NOW)).toMatchObject({
+    expect(moveAt(job(), full, NOW)).toMatchObject({
       do: 'write',
       job: { looked: { underway: WINDOW, atMs: NOW } },
     });
     const looked = job({ looked: { underway: WINDOW, atMs: NOW } });
-    expect(nextMove(looked, full, NOW + 4999)).toMatchObject({ do: 'wait' });
+    expect(moveAt(looked, full, NOW + 4999)).toMatchObject({ do: 'wait' });
+    expect(nextMove(looked, full, NOW + 9000, NOW + 4999)).toMatchObject({ do: 'wait' });
   });
 
   it('is looked at again when it moves', () => {
     const looked = job({ looked: { underway: WINDOW + 5, atMs: NOW - 60_000 } });
-    expect(nextMove(looked, full, NOW)).toMatchObject({
+    expect(moveAt(looked, full, NOW)).toMatchObject({
       do: 'write',
       job: { looked: { underway: WINDOW, atMs: NOW } },
     });
@@ -132,11 +136,11 @@ describe('a window that is full', () => {
 
   it('takes no room from others when it stands still', () => {
     const looked = job({ looked: { underway: WINDOW, atMs: NOW - 5000 } });
-    const move = nextMove(looked, full, NOW);
+    const move = moveAt(looked, full, NOW);
     expect(move).toMatchObject({ do: 'write', job: { parked: WINDOW } });
     const { job: parked } = move as { job: Job };
     expect(parked).not.toHaveProperty('looked');
-    expect(nextMove(parked, full, NOW)).toMatchObject({ do: 'act', limit: 2000 });
+    expect(moveAt(parked, full, NOW)).toMatchObject({ do: 'act', limit: 2000 });
   });
 });
 
@@ -144,42 +148,45 @@ describe('a canary', () => {
   const canary = [1, 10];
 
   it('sends its step as a trial, and no more', () => {
-    expect(nextMove(job({ canary }), tally(), NOW)).toEqual({ do: 'act', limit: 1, isTrial: true });
+    expect(moveAt(job({ canary }), tally(), NOW)).toEqual({ do: 'act', limit: 1, isTrial: true });
     const second = job({ canary, step: 1, stepSent: 4 });
-    expect(nextMove(second, tally(), NOW)).toEqual({ do: 'act', limit: 6, isTrial: true });
+    expect(moveAt(second, tally(), NOW)).toEqual({ do: 'act', limit: 6, isTrial: true });
   });
 
   it('waits for what is under way', () => {
     const sent = job({ canary, stepSent: 1 });
-    expect(nextMove(sent, tally({ underway: 1 }), NOW)).toMatchObject({ do: 'wait' });
+    expect(moveAt(sent, tally({ underway: 1 }), NOW)).toMatchObject({ do: 'wait' });
   });
 
   it('passes when nothing is under way and nothing was left to a broker', () => {
-    const move = nextMove(job({ canary, stepSent: 1, done: 1 }), tally(), NOW);
+    const move = moveAt(job({ canary, stepSent: 1, done: 1 }), tally(), NOW);
     expect(move).toMatchObject({ do: 'write', job: { step: 1, stepSent: 0 } });
   });
 
   it('watches for a while what a broker took', () => {
     const sent = job({ canary, stepSent: 1, done: 1 });
     const taken = tally({ taken: 1, takenAtMs: NOW });
-    expect(nextMove(sent, taken, NOW + 29_999)).toEqual({ do: 'wait', ms: 1 });
-    expect(nextMove(sent, taken, NOW + 30_000)).toMatchObject({ do: 'write', job: { step: 1 } });
+    expect(moveAt(sent, taken, NOW + 29_999)).toEqual({ do: 'wait', ms: 1 });
+    expect(moveAt(sent, taken, NOW + 30_000)).toMatchObject({ do: 'write', job: { step: 1 } });
+    // Counted too early, and answered late: it is counted again.
+    const late = nextMove(sent, taken, NOW + 31_000, NOW + 29_999);
+    expect(late).toEqual({ do: 'wait', ms: 1 });
   });
 
   it('sends the rest as usual after its last step', () => {
-    const move = nextMove(job({ canary, step: 2 }), tally(), NOW);
+    const move = moveAt(job({ canary, step: 2 }), tally(), NOW);
     expect(move).toEqual({ do: 'act', limit: 2000, isTrial: false });
   });
 
   it('sends another for one that was cancelled on its way: that proves nothing', () => {
-    const move = nextMove(job({ canary, stepSent: 1 }), tally({ cancelled: 1 }), NOW);
+    const move = moveAt(job({ canary, stepSent: 1 }), tally({ cancelled: 1 }), NOW);
     expect(move).toMatchObject({ do: 'write', job: { cancelled: 1, stepSent: 0 } });
   });
 
   it('stops when more comes back than it may, and says why', () => {
     const failure = { class: 'business', message: 'No such customer' } as const;
     const sent = job({ canary, maxFailures: 0, stepSent: 1, done: 1 });
-    const move = nextMove(sent, tally({ back: 1, failure }), NOW);
+    const move = moveAt(sent, tally({ back: 1, failure }), NOW);
     expect(move).toMatchObject({ do: 'write', job: { state: 'stopped', finishedAtMs: NOW } });
     const { why } = (move as { job: Job }).job;
     expect(why).toBe('1 of 1 came back in step 1, the last because: No such customer');
@@ -188,8 +195,8 @@ describe('a canary', () => {
   it('does not stop for as many as it may, unless none has worked', () => {
     const sent = job({ canary: [2, 10], maxFailures: 5, stepSent: 2, done: 2 });
     const passed = { do: 'write', job: { step: 1, stepSent: 0, stepBack: 1 } };
-    expect(nextMove(sent, tally({ back: 1 }), NOW)).toMatchObject(passed);
-    expect(nextMove(sent, tally({ back: 2 }), NOW)).toMatchObject({
+    expect(moveAt(sent, tally({ back: 1 }), NOW)).toMatchObject(passed);
+    expect(moveAt(sent, tally({ back: 2 }), NOW)).toMatchObject({
       do: 'write',
       job: { state: 'stopped', why: '2 of 2 came back in step 1.' },
     });
@@ -199,23 +206,23 @@ describe('a canary', () => {
     const stopped = job({ canary, state: 'stopped', stepSent: 1, done: 1 });
     const again = resumedJob(stopped, tally({ back: 1 }));
     expect(again).toMatchObject({ state: 'running', stepSent: 0, stepBack: 1, forgiven: 1 });
-    expect(nextMove(again, tally({ back: 1 }), NOW)).toMatchObject({ do: 'act', limit: 1 });
+    expect(moveAt(again, tally({ back: 1 }), NOW)).toMatchObject({ do: 'act', limit: 1 });
   });
 
   it('stops where all that it sent waits behind others of its key, and nothing moves', () => {
     const sent = job({ canary, stepSent: 1, done: 1 });
     const stuck = tally({ underway: 1, blocked: 1 });
     const looked = { underway: 1, atMs: NOW };
-    expect(nextMove(sent, stuck, NOW)).toMatchObject({ do: 'write', job: { looked } });
-    expect(nextMove({ ...sent, looked }, stuck, NOW + 4999)).toMatchObject({ do: 'wait' });
-    expect(nextMove({ ...sent, looked }, stuck, NOW + 5000)).toMatchObject({
+    expect(moveAt(sent, stuck, NOW)).toMatchObject({ do: 'write', job: { looked } });
+    expect(moveAt({ ...sent, looked }, stuck, NOW + 4999)).toMatchObject({ do: 'wait' });
+    expect(moveAt({ ...sent, looked }, stuck, NOW + 5000)).toMatchObject({
       job: { state: 'stopped', why: expect.stringContaining('behind others of its ordering key') },
     });
   });
 
   it('takes what came back and was deleted since for neither forgiven nor proven', () => {
     const going = job({ canary, forgiven: 3, stepBack: 3, cancelled: 2 });
-    expect(nextMove(going, tally({ back: 1, cancelled: 1 }), NOW)).toMatchObject({
+    expect(moveAt(going, tally({ back: 1, cancelled: 1 }), NOW)).toMatchObject({
       do: 'write',
       job: { forgiven: 1, stepBack: 1, cancelled: 1 },
     });
@@ -270,8 +277,8 @@ describe('an operator', () => {
     const resumed = resumedJob(stopped, tally({ back: 3 }));
     expect(resumed).not.toHaveProperty('why');
     expect(resumed).not.toHaveProperty('finishedAtMs');
-    expect(nextMove(resumed, tally({ back: 3 }), NOW)).toMatchObject({ do: 'act' });
-    expect(nextMove(resumed, tally({ back: 4 }), NOW)).toMatchObject({
+    expect(moveAt(resumed, tally({ back: 3 }), NOW)).toMatchObject({ do: 'act' });
+    expect(moveAt(resumed, tally({ back: 4 }), NOW)).toMatchObject({
       do: 'write',
       job: { state: 'stopped' },
     });

@@ -111,7 +111,11 @@ export function newJob(given: Pick<Job, Asked> & Partial<Job>): Job {
   };
 }
 
-export function nextMove(job: Job, tally: JobTally, nowMs: number): JobMove {
+/**
+ * `tally` says how it was at `countedMs` or later, and nothing of what happened since. Whether something came about within
+ * a time is therefore known only when that time was over at `countedMs`, however late the answer is.
+ */
+export function nextMove(job: Job, tally: JobTally, nowMs: number, countedMs: number): JobMove {
   if (job.state !== 'running') return { do: 'leave' };
   if (job.before !== undefined) return { do: 'freeze' };
   const isSent = left(job) === 0;
@@ -143,9 +147,11 @@ export function nextMove(job: Job, tally: JobTally, nowMs: number): JobMove {
     };
   }
   const size = job.canary[job.step];
-  if (isSent || (size !== undefined && job.stepSent >= size)) return afterStep(job, tally, nowMs);
+  if (isSent || (size !== undefined && job.stepSent >= size)) {
+    return afterStep(job, tally, nowMs, countedMs);
+  }
   const room = WINDOW - Math.max(0, tally.underway - job.parked);
-  if (room <= 0) return whileFull(job, tally, nowMs);
+  if (room <= 0) return whileFull(job, tally, nowMs, countedMs);
   const waitMs = job.nextAtMs - nowMs;
   const paced = job.perSecond === undefined ? CHUNK : evenly(job.perSecond);
   // A longer wait than a chunk can cause is that of a clock that was set back: it must not stop the job for long.
@@ -156,28 +162,30 @@ export function nextMove(job: Job, tally: JobTally, nowMs: number): JobMove {
 }
 
 /** Waits for room. What does not move at all is parked, so that one lane that stands still does not hold up the others. */
-function whileFull(job: Job, { underway }: JobTally, nowMs: number): JobMove {
+function whileFull(job: Job, { underway }: JobTally, nowMs: number, countedMs: number): JobMove {
   const { looked } = job;
   if (!looked || underway < looked.underway) {
     return { do: 'write', job: { ...job, looked: { underway, atMs: nowMs } } };
   }
-  if (nowMs - looked.atMs < STILL_MS) return { do: 'wait', ms: LOOK_MS, isLook: true };
+  if (countedMs - looked.atMs < STILL_MS) return { do: 'wait', ms: LOOK_MS, isLook: true };
   const { looked: _, ...rest } = job;
   return { do: 'write', job: { ...rest, parked: underway } };
 }
 
 /** All of a step is sent: has it worked? */
-function afterStep(job: Job, tally: JobTally, nowMs: number): JobMove {
+function afterStep(job: Job, tally: JobTally, nowMs: number, countedMs: number): JobMove {
   const isStep = job.step < job.canary.length && job.stepSent > 0;
   if (isStep && tally.underway > 0 && tally.blocked === tally.underway) {
-    return whileBlocked(job, tally, nowMs);
+    return whileBlocked(job, tally, nowMs, countedMs);
   }
   if (tally.underway > 0) return { do: 'wait', ms: LOOK_MS, isLook: true };
   const isCanary = job.canary.length > 0;
   if (isCanary && tally.taken > 0) {
     // A broker only takes over. If it failed there, it comes back.
-    const waitMs = (tally.takenAtMs ?? nowMs) + job.observeMs - nowMs;
-    if (waitMs > 0) return { do: 'wait', ms: Math.min(waitMs, OBSERVE_LOOK_MS) };
+    const untilMs = (tally.takenAtMs ?? nowMs) + job.observeMs;
+    // Past `untilMs` it is counted once more, at once: by a count from before that it does not pass.
+    const waitMs = Math.max(1, Math.min(untilMs - nowMs, OBSERVE_LOOK_MS));
+    if (countedMs < untilMs) return { do: 'wait', ms: waitMs };
   }
   if (isStep && tally.back - job.stepBack >= job.stepSent) {
     return { do: 'write', job: stopped(job, whyOf(job, tally), nowMs) };
@@ -188,9 +196,9 @@ function afterStep(job: Job, tally: JobTally, nowMs: number): JobMove {
 }
 
 /** Nothing of a step can move: who is ahead of it may be waiting in the inbox, for a later step of this very job. */
-function whileBlocked(job: Job, { underway }: JobTally, nowMs: number): JobMove {
+function whileBlocked(job: Job, { underway }: JobTally, nowMs: number, countedMs: number): JobMove {
   if (!job.looked) return { do: 'write', job: { ...job, looked: { underway, atMs: nowMs } } };
-  if (nowMs - job.looked.atMs < STILL_MS) return { do: 'wait', ms: LOOK_MS, isLook: true };
+  if (countedMs - job.looked.atMs < STILL_MS) return { do: 'wait', ms: LOOK_MS, isLook: true };
   const why = 'What was sent waits behind others of its ordering key: replay those first.';
   return { do: 'write', job: stopped(job, why, nowMs) };
 }

@@ -6,6 +6,12 @@ import type { Task } from '../../task.ts';
 
 type Item = Omit<InboxItem, 'payload'>;
 
+/** When something happened: by the time of the world, and by the store's clock, which may be set. */
+interface Moment {
+  worldMs: number;
+  storeMs: number;
+}
+
 /** From which state an item may come to which. */
 const legal: Record<ItemState, readonly ItemState[]> = {
   open: ['replayed', 'resolved', 'discarded', 'erased'],
@@ -23,10 +29,14 @@ export class InboxLedger {
   /** By task: its generation when it was first seen, and its replays since. */
   readonly #generations = new Map<number, { first: number; replays: number }>();
   readonly #jobs = new Map<number, { job: Job; sentInStep: number; members?: readonly number[] }>();
+  /** By job and task: when a broker took it over, and when it came back from there. */
+  readonly #atBroker = new Map<number, Map<number, { taken: Moment; back?: Moment }>>();
+  readonly #now: () => Moment;
   replays = 0;
 
-  constructor(store: MemoryStore, say: (violation: string) => void) {
+  constructor(store: MemoryStore, now: () => Moment, say: (violation: string) => void) {
     this.#store = store;
+    this.#now = now;
     this.#say = say;
   }
 
@@ -44,6 +54,7 @@ export class InboxLedger {
           `${task.messageId} has generation ${task.generation} after ${known.replays} replays`,
         );
       }
+      this.#follow(task);
       this.#checkLine(task);
     }
   }
@@ -104,13 +115,37 @@ export class InboxLedger {
     }
     if (job.step === before.step) return;
     known.sentInStep = 0;
+    const isSeen = (task: number) => !this.#isBackLate(job, task);
     const isUnderway = [...this.#store.peek().tasks].some(
-      (task) => task.job === job.id && task.status === 'pending',
+      (task) => task.job === job.id && task.status === 'pending' && isSeen(task.id),
     );
-    const back = [...this.#items.values()].filter((item) => item.job === job.id).length;
+    const back = [...this.#items.values()].filter(
+      (item) => item.job === job.id && isSeen(item.taskId ?? -1),
+    ).length;
     if (isUnderway || back > job.forgiven + (job.maxFailures ?? Infinity)) {
       this.#say(`job ${job.id} passed a step that had not worked`);
     }
+  }
+
+  #follow({ id, job, status }: Task): void {
+    if (job === undefined) return;
+    const known = this.#atBroker.get(job) ?? new Map<number, { taken: Moment; back?: Moment }>();
+    const was = known.get(id);
+    if (status === 'retried') known.set(id, { taken: this.#now() });
+    else if (was && !was.back) was.back = this.#now();
+    this.#atBroker.set(job, known);
+  }
+
+  /** It came back when the time of observation was over: no step waits for it, and the next count finds it. */
+  #isBackLate({ id, observeMs }: Job, task: number): boolean {
+    const known = this.#atBroker.get(id);
+    const back = known?.get(task)?.back;
+    if (!known || !back) return false;
+    const taken = [...known.values()].map((one) => one.taken);
+    const isOver = (clock: keyof Moment) =>
+      back[clock] >= Math.max(...taken.map((at) => at[clock])) + observeMs;
+    // One of the clocks is enough: when the store's was set, the engine may have gone by either.
+    return isOver('worldMs') || isOver('storeMs');
   }
 
   async #members(job: number): Promise<number[]> {

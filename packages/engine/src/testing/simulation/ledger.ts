@@ -34,29 +34,31 @@ export class Ledger {
   jumps = 0;
 
   /** Told of everything that happens, to follow a seed that fails. */
-  readonly #tell: (what: string, details?: unknown) => void;
+  readonly tell: (what: string, details?: unknown) => void;
 
   constructor(
     store: MemoryStore,
     maxAttempts: number,
+    now: () => { worldMs: number; storeMs: number },
     tell: (what: string, details?: unknown) => void,
   ) {
     this.#store = store;
     this.#maxAttempts = maxAttempts;
-    this.#tell = tell;
+    this.tell = tell;
     this.rates = new RateLedger((violation) => this.#say(violation));
-    this.inbox = new InboxLedger(store, (violation) => this.#say(violation));
+    this.inbox = new InboxLedger(store, now, (violation) => this.#say(violation));
   }
 
   /** Looks at a call of the store as it takes effect. */
   async watch(
+    who: string,
     method: string,
     args: readonly unknown[],
     work: () => Promise<unknown>,
   ): Promise<unknown> {
     const before = method === 'settle' ? new Map(this.#known) : undefined;
     const result = await work();
-    this.#tell(method, { args, result });
+    this.tell(`${who} ${method}`, { args, result });
     if (method === 'claim') this.#claimed(args[0] as ClaimRequest, result as Claim);
     this.check();
     const isOfJob = method === 'writeState' && String(args[0]).startsWith('job:');
@@ -66,7 +68,7 @@ export class Ledger {
   }
 
   started(id: string, lane: string, attempt: number, lease: number): void {
-    this.#tell('started', { id, attempt, lease });
+    this.tell('started', { id, attempt, lease });
     const task = [...this.#known.values()].find((one) => one.messageId === id && one.lane === lane);
     const claim = this.#claims.get(lease);
     if (!task || !claim) return this.#say(`${id} was started without a claim`);

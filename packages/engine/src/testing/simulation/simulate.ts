@@ -61,7 +61,11 @@ class Simulation {
     this.#world = new World(seed);
     this.#weather = this.#makeWeather();
     this.#store = new MemoryStore(this.#world.clockOf(this.#nature, this.#storeSkew), 1000);
-    this.#ledger = new Ledger(this.#store, MAX_ATTEMPTS, (what, details) =>
+    const now = () => {
+      const { nowMs } = this.#world;
+      return { worldMs: nowMs, storeMs: nowMs + this.#storeSkew.ms };
+    };
+    this.#ledger = new Ledger(this.#store, MAX_ATTEMPTS, now, (what, details) =>
       tell?.(`${this.#world.nowMs} ms ${what} ${JSON.stringify(details) ?? ''}`),
     );
     this.#workshop = new Workshop(this.#world, this.#ledger);
@@ -130,7 +134,7 @@ class Simulation {
     const instance = new Instance(name, this.#world, (dead) => this.#died(dead));
     this.#instances.push(instance);
     const watch = (method: string, args: readonly unknown[], work: () => Promise<unknown>) =>
-      this.#ledger.watch(method, args, work);
+      this.#ledger.watch(name, method, args, work);
     const engine = createEngine({
       store: faultyStore(this.#world, this.#weather, instance, this.#store, watch),
       brokers: [this.#broker.seenBy(instance, this.#weather)],
@@ -174,6 +178,7 @@ class Simulation {
 
   #died(instance: Instance): void {
     this.#crashes += 1;
+    this.#ledger.tell(`${instance.name} died`);
     this.#instances.splice(this.#instances.indexOf(instance), 1);
     this.#broker.lost(instance);
     this.#world.at(this.#world.between(10, 3000), this.#nature, () => this.#spawn());
@@ -242,6 +247,7 @@ class Simulation {
       case 4:
         this.#storeSkew.ms += world.between(-3000, 3000);
         this.#ledger.jumps += 1;
+        this.#ledger.tell("the store's clock was set", this.#storeSkew);
         this.#ledger.rates.forget();
         break;
       case 5:
