@@ -42,6 +42,7 @@ const wireNames: Readonly<Record<CamelCased<Name>, string>> = {
   previousMs: 'previous_ms',
   elapsedMs: 'elapsed_ms',
   remainingMs: 'remaining_ms',
+  beforeRetryFailed: 'before_retry_failed',
   budgetExhausted: 'budget_exhausted',
   waitMs: 'wait_ms',
   retryAfterMs: 'retry_after_ms',

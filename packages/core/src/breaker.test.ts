@@ -174,6 +174,18 @@ describe('which failures trip it', () => {
     expect(breaker.state).toBe(trips ? 'open' : 'closed');
   });
 
+  it('cannot be found out by an async function, which is refused', async () => {
+    const trips = (() => Promise.resolve(false)) as unknown as () => boolean;
+    const { clock, breaker } = make({ failures: 1, trips });
+    const notAtOnce = expect.objectContaining({ name: 'ConfigError', code: 'INVALID_VALUE' });
+    expect(() => calls(breaker, down)).toThrow(notAtOnce);
+    expect(breaker.state).toBe('closed');
+    const again = createBreaker({ clock, trips }, { state: 'half_open', failures: 1 });
+    expect(() => calls(again, down)).toThrow(notAtOnce);
+    // The probe is not lost by it.
+    expect(again.admit()).toBeDefined();
+  });
+
   it('takes a refusal for an answer: the other side is there', async () => {
     const { clock, breaker } = make({ failures: 2 });
     calls(breaker, down, refusal, down);

@@ -3,7 +3,7 @@ import type { Duration } from './duration.ts';
 import { ConfigError, type Fault } from './errors.ts';
 import type { Failure } from './failure.ts';
 import { defaultOf, type Fields, readFields } from './fields.ts';
-import { notify } from './notify.ts';
+import { isThenable, notify } from './notify.ts';
 import { systemClock } from './system.ts';
 
 export type BreakerState = 'closed' | 'open' | 'half_open';
@@ -23,7 +23,7 @@ export interface BreakerOptions {
   probes?: number;
   /** Successful probes that close it (1). */
   successes?: number;
-  /** Which failures say that the other side is in trouble. By default transient and unknown ones, but not 429. */
+  /** Which failures say that the other side is in trouble. By default transient and unknown ones, but not 429. Not async. */
   trips?: (failure: Failure) => boolean;
   onChange?: (state: BreakerState, before: BreakerState) => unknown;
   clock?: Clock;
@@ -143,7 +143,12 @@ class CircuitBreaker implements Breaker {
     const isNeutral = failure.status === 429 || failure.class === 'technical';
     if (isNeutral && this.#trips === tripsByDefault) return this.released(ticket);
     // An answer that refuses is an answer: the other side is there.
-    if (!this.#trips(failure)) return this.succeeded(ticket);
+    const trips: unknown = this.#trips(failure);
+    if (isThenable(trips)) {
+      this.released(ticket);
+      refuseAsync(trips);
+    }
+    if (!trips) return this.succeeded(ticket);
     if (ticket !== this.openings) return;
     this.#failuresInARow += 1;
     if (this.#state !== 'closed') return this.#open(this.#settings.openFor);
@@ -206,6 +211,15 @@ class CircuitBreaker implements Breaker {
     }
     return calls >= this.#settings.minimumCalls && failed >= this.#settings.rate * calls;
   }
+}
+
+/** A promise is truthy: it would open the breaker at every failure, whatever its answer. */
+function refuseAsync(answer: PromiseLike<unknown>): never {
+  notify('an async trips', () => answer);
+  throw new ConfigError(
+    'INVALID_VALUE',
+    'The breaker cannot wait for trips: it returned a promise. It must return true or false at once; put async work into classify.',
+  );
 }
 
 function tripsByDefault(failure: Failure): boolean {

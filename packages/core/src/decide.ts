@@ -25,6 +25,8 @@ export interface Facts {
   /** The caller's own verdict, which outranks `retryOn` and `neverOn`, but never `idempotent: false`. */
   retryable?: boolean;
   aborted?: boolean;
+  /** What was to prepare the next attempt failed. */
+  beforeRetryFailed?: boolean;
   budgetExhausted?: boolean;
   /** The breaker let nothing through. `waitMs`: until it will; `waited`: this opening was waited for already. */
   circuit?: { waitMs: number; waited: boolean };
@@ -52,7 +54,8 @@ export interface GiveUp {
     | 'CIRCUIT_OPEN'
     | 'ABORTED'
     | 'RETRY_AFTER_TOO_LONG'
-    | 'TOO_MANY_UNCOUNTED';
+    | 'TOO_MANY_UNCOUNTED'
+    | 'BEFORE_RETRY_FAILED';
   attempt: number;
   maxAttempts: number;
   failure: Failure;
@@ -83,6 +86,7 @@ export function decide(policy: Policy, facts: Facts): Decision {
     giveUp(reason, attempt, maxAttempts, failure, waitMs);
 
   if (facts.aborted) return no('ABORTED');
+  if (facts.beforeRetryFailed) return no('BEFORE_RETRY_FAILED');
   if (leftMs <= 0) return no('DEADLINE');
   if (circuit?.waited) return no('CIRCUIT_OPEN', circuitMs);
   if (!circuit && !isRetryable(given, failure, facts.retryable)) return no('PERMANENT');

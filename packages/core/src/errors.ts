@@ -17,6 +17,7 @@ export const errorCodes = {
   ABORTED: 'The caller aborted.',
   RETRY_AFTER_TOO_LONG: 'The server asked for a longer wait than `maxRetryAfter`.',
   TOO_MANY_UNCOUNTED: 'More than `maxUncounted` failures that consume no attempt.',
+  BEFORE_RETRY_FAILED: 'The callback `beforeRetry` failed, so the next attempt was not started.',
 } as const;
 
 export type ErrorCode = keyof typeof errorCodes;
@@ -79,9 +80,11 @@ export class RetryError extends Error {
   ) {
     const { reason, failure } = decision;
     const { attempts, cause } = details;
-    const aborted = reason === 'ABORTED' && cause instanceof Error ? cause.message : undefined;
+    // There the cause is not what the last attempt failed with.
+    const isOther = reason === 'ABORTED' || reason === 'BEFORE_RETRY_FAILED';
+    const other = isOther && cause instanceof Error ? cause.message : undefined;
     const code = failure.code === reason ? undefined : failure.code;
-    const why = aborted ?? failure.message ?? code;
+    const why = other ?? failure.message ?? code;
     const times = `${attempts} attempt${attempts === 1 ? '' : 's'}`;
     super(`Gave up after ${times} (${reason})${why ? `: ${why}` : '.'}`, { cause });
     this.code = decision.reason;

@@ -7,7 +7,7 @@ export function explain(decision: Decision): string {
     return `The caller aborted at attempt ${attempt} of ${maxAttempts}.`;
   const what = failure.code ?? failure.names?.[0];
   const start =
-    failure.code === 'CIRCUIT_OPEN'
+    failure.code === 'CIRCUIT_OPEN' || decision.reason === 'BEFORE_RETRY_FAILED'
       ? `Attempt ${attempt} of ${maxAttempts} was not started`
       : `Attempt ${attempt} of ${maxAttempts} failed (${what ? `${what}, ` : ''}${failure.class})`;
   if (decision.action === 'retry') {
@@ -31,6 +31,7 @@ const giveUps: Record<Exclude<GiveUp['reason'], 'ABORTED'>, string> = {
   CIRCUIT_OPEN: 'the circuit breaker is open',
   RETRY_AFTER_TOO_LONG: 'the server asked for too long a wait',
   TOO_MANY_UNCOUNTED: 'too many failures consumed no attempt',
+  BEFORE_RETRY_FAILED: 'beforeRetry failed',
 };
 
 function readable(ms: number): string {

@@ -72,8 +72,10 @@ export { parseRetryAfter } from './retry-after.ts';
 export { retrier, type Retrier, retry, retryable } from './retry.ts';
 export type {
   Attempt,
+  BeforeRetry,
   Listener,
   Listeners,
+  Opinion,
   RetryEvent,
   RetryIf,
   RetryIfError,

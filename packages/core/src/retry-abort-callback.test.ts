@@ -34,9 +34,9 @@ describe('an abort from a callback', () => {
   });
 
   it.each([
-    ['accepts', false],
-    ['refuses', true],
-  ])('of a retryIf that %s the result ends the call, once', async (_, verdict) => {
+    ['sync', (verdict: boolean) => verdict],
+    ['async', (verdict: boolean) => Promise.resolve(verdict)],
+  ])('of a %s retryIf that refuses the result ends the call, once', async (_, as) => {
     const clock = virtualClock();
     const controller = new AbortController();
     const events: string[] = [];
@@ -48,7 +48,7 @@ describe('an abort from a callback', () => {
       retryIf: {
         result() {
           controller.abort();
-          return verdict;
+          return as(true);
         },
       },
     });

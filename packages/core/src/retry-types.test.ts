@@ -1,7 +1,8 @@
 import { describe, expectTypeOf, it } from 'vitest';
 import type { Policy } from './policy-fields.ts';
 import { retrier, retry, retryable } from './retry.ts';
-import type { Attempt, Listeners, RetryIf, RetryIfError, Runtime } from './runtime.ts';
+import type { Failure, FailureClass } from './failure.ts';
+import type { Attempt, BeforeRetry, Listeners, RetryIf, RetryIfError, Runtime } from './runtime.ts';
 
 describe('types', () => {
   it('of a result are inferred, whatever the function returns', () => {
@@ -38,10 +39,41 @@ describe('types', () => {
     expectTypeOf<(result: string) => boolean>().not.toExtend<Runtime<string>['retryIf']>();
   });
 
-  it('of a verdict on a result leave no room for undefined, nor for a promise', () => {
+  it('of a verdict on a result leave no room for undefined, also of a promise', () => {
     type Verdict = ReturnType<NonNullable<RetryIf<number>['result']>>;
-    expectTypeOf<Verdict>().toEqualTypeOf<boolean>();
-    expectTypeOf<ReturnType<RetryIfError>>().toEqualTypeOf<boolean | undefined>();
+    expectTypeOf<Verdict>().toEqualTypeOf<boolean | PromiseLike<boolean>>();
+    expectTypeOf<ReturnType<RetryIfError>>().toEqualTypeOf<
+      boolean | undefined | PromiseLike<boolean | undefined>
+    >();
+    expectTypeOf<() => Promise<string>>().not.toExtend<RetryIfError>();
+  });
+
+  it('of async callbacks are inferred like those of others', () => {
+    const call = retry(
+      async () => 1,
+      {},
+      {
+        retryIf: {
+          error: async (error) => error instanceof RangeError,
+          async result(result, attempt) {
+            expectTypeOf(result).toEqualTypeOf<number>();
+            expectTypeOf(attempt).toEqualTypeOf<number>();
+            return result === 0;
+          },
+        },
+        classify: async (error) => (error instanceof RangeError ? 'business' : undefined),
+        async beforeRetry(info) {
+          expectTypeOf(info).toEqualTypeOf<BeforeRetry>();
+          expectTypeOf(info.failure).toEqualTypeOf<Failure>();
+        },
+      },
+    );
+    expectTypeOf(call).toEqualTypeOf<Promise<number>>();
+    expectTypeOf<() => Promise<FailureClass>>().toExtend<Runtime['classify']>();
+    expectTypeOf<() => Promise<{ code: string }>>().toExtend<Runtime['classify']>();
+    expectTypeOf<() => Promise<'odd'>>().not.toExtend<Runtime['classify']>();
+    expectTypeOf<(info: { attempt: number }) => void>().toExtend<Runtime['beforeRetry']>();
+    expectTypeOf<(info: { attempt: string }) => void>().not.toExtend<Runtime['beforeRetry']>();
   });
 
   it('of a retrier follow each function', () => {

@@ -6,7 +6,7 @@ import { examine } from './evidence.ts';
 import type { Failure } from './failure.ts';
 import { isThenable, notify } from './notify.ts';
 import type { DefinedPolicy } from './policy.ts';
-import type { Attempt, Listener, RetryEvent, Runtime } from './runtime.ts';
+import type { Attempt, BeforeRetry, Listener, Opinion, RetryEvent, Runtime } from './runtime.ts';
 import { systemClock } from './system.ts';
 import { type Ending, Watch } from './watch.ts';
 
@@ -27,8 +27,13 @@ const circuitOpen: Failure = {
 const aborted: Failure = { class: 'technical', code: 'ABORT_ERR' };
 const noTime: Failure = { class: 'transient', code: 'TIMEOUT', notExecuted: true };
 
-/** Why there was no attempt: the breaker refused it, or it was too late (aborted, or no time left). */
-type NotStarted = { kind: 'refused'; waitMs: number; opening: number } | { kind: 'late' };
+/** Why there was no attempt: the breaker refused it, `beforeRetry` failed, or it was too late (aborted, or no time left). */
+type NotStarted =
+  | { kind: 'refused'; waitMs: number; opening: number }
+  | { kind: 'unprepared'; error: unknown }
+  | { kind: 'late' };
+
+const unanswered = Symbol('unanswered');
 
 /** An attempt under way. */
 interface Started<T> {
@@ -48,7 +53,7 @@ export async function run<T>(
   runtime: Runtime<Awaited<T>> = {},
   begun?: { context: AttemptContext; error: unknown },
 ): Promise<Awaited<T>> {
-  const { signal, parent, breaker, budget, clock = systemClock } = runtime;
+  const { signal, parent, breaker, budget, beforeRetry, clock = systemClock } = runtime;
   const retryIf =
     typeof runtime.retryIf === 'function' ? { error: runtime.retryIf } : runtime.retryIf;
   const { attemptTimeout = Infinity, deadline = Infinity } = policy;
@@ -71,6 +76,9 @@ export async function run<T>(
   let waitedForOpening: number | undefined;
   /** A result that nobody has got yet. */
   let held: unknown;
+  let now = startedAt;
+  /** The deadline passed while a callback was awaited. */
+  let overdue = false;
 
   const watch = isLimited || signal || parent ? new Watch(runtime) : undefined;
   try {
@@ -78,7 +86,10 @@ export async function run<T>(
       let ending: Ending<Awaited<T>> | NotStarted;
       if (begun) ending = { kind: 'error', error: begun.error };
       else {
-        const started = start();
+        let next = admit();
+        if (beforeRetry && executions > 0 && next instanceof AttemptContext)
+          next = await prepare(next);
+        const started = next instanceof AttemptContext ? start(next) : next;
         if (started.kind !== 'started') ending = started;
         else if (watch) ending = await finish(started, watch);
         else ending = await Promise.resolve(started.work).then(asResult, asError);
@@ -91,21 +102,32 @@ export async function run<T>(
       if (ending.kind === 'result') {
         const { result } = ending;
         held = result;
-        verdict = retryIf?.result?.(result, attempt) === true;
-        if (!verdict && !(retryIf?.result && watch?.aborted)) {
+        let answer: unknown = retryIf?.result?.(result, attempt);
+        if (isThenable(answer)) answer = await answerTo(answer);
+        // A result that is accepted is returned, also where an abort came at the same time.
+        if (answer !== true && answer !== unanswered) {
           held = undefined;
           giveBack('succeeded');
           budget?.success();
           tell('success', { attempts: executions });
           return result;
         }
+        verdict = true;
         error = undefined;
         failure = { code: 'RESULT', ...examine(Object(result), clock) };
       } else if (ending.kind === 'error') {
         error = ending.error;
-        failure = classifyError(error);
-        verdict = retryIf?.error?.(error, attempt);
-      } else if (ending.kind === 'refused') failure = circuitOpen;
+        failure = examine(error, clock);
+        let answer: unknown = runtime.classify?.(error);
+        if (isThenable(answer)) answer = await answerTo(answer);
+        if (answer !== unanswered) {
+          if (answer) failure = { ...failure, ...asParts(answer as Opinion) };
+          answer = retryIf?.error?.(error, attempt);
+          if (isThenable(answer)) answer = await answerTo(answer);
+        }
+        if (typeof answer === 'boolean') verdict = answer;
+      } else if (ending.kind === 'unprepared') error = ending.error;
+      else if (ending.kind === 'refused') failure = circuitOpen;
 
       // Also one that a callback above has made.
       const abort = watch?.aborted;
@@ -115,10 +137,11 @@ export async function run<T>(
       }
       const facts = factsAbout(failure, ending);
       if (abort) facts.aborted = true;
-      if (typeof verdict === 'boolean') facts.retryable = verdict;
+      if (ending.kind === 'unprepared') facts.beforeRetryFailed = true;
+      if (verdict !== undefined) facts.retryable = verdict;
       // A result that is not wanted yet is an answer all the same.
       const isAnswer = ending.kind === 'result' && failure.code === 'RESULT';
-      giveBack(abort ? undefined : isAnswer ? 'succeeded' : failure);
+      giveBack(abort || !running ? undefined : isAnswer ? 'succeeded' : failure);
       const decision = decideOn(facts);
       if (running && !abort) {
         const record: AttemptRecord = { attempt, error, failure };
@@ -161,10 +184,9 @@ export async function run<T>(
     watch?.close();
   }
 
-  /** Starts an attempt, unless it is too late or the breaker refuses it. */
-  function start(): Ending<Awaited<T>> | NotStarted | Started<Awaited<T>> {
-    const now = isLimited ? clock.monotonic() : 0;
-    if (watch?.aborted || now >= deadlineAt) return { kind: 'late' };
+  /** The next attempt, unless it is too late or the breaker refuses it. */
+  function admit(): NotStarted | AttemptContext {
+    if (isLate()) return { kind: 'late' };
     ticket = breaker?.admit();
     if (breaker && ticket === undefined) {
       return { kind: 'refused', waitMs: breaker.waitMs, opening: breaker.openings };
@@ -173,6 +195,38 @@ export async function run<T>(
     const { maxAttempts } = leader ?? policy;
     const context = new AttemptContext(leader?.attempt ?? attempt, maxAttempts, runtime, first);
     first ??= context;
+    context.endsAt = deadlineAt;
+    return context;
+  }
+
+  function isLate(): boolean {
+    if (isLimited) now = clock.monotonic();
+    return watch?.aborted !== undefined || now >= deadlineAt;
+  }
+
+  /** Has `beforeRetry` prepare an attempt. */
+  async function prepare(context: AttemptContext): Promise<NotStarted | AttemptContext> {
+    const { error, failure } = history.at(-1)!;
+    const { attempt: number, maxAttempts, signal: own, remainingMs, idempotencyKey } = context;
+    const info: BeforeRetry = {
+      attempt: number,
+      maxAttempts,
+      error,
+      failure,
+      signal: own,
+      remainingMs,
+      idempotencyKey,
+    };
+    try {
+      const work = beforeRetry?.(info);
+      if (isThenable(work)) await answerTo(work, context);
+    } catch (reason) {
+      return { kind: 'unprepared', error: reason };
+    }
+    return overdue || isLate() ? { kind: 'late' } : context;
+  }
+
+  function start(context: AttemptContext): Ending<Awaited<T>> | NotStarted | Started<Awaited<T>> {
     running = context;
     if (watch) watch.underWay = context;
     context.endsAt = Math.min(now + attemptTimeout, deadlineAt);
@@ -187,6 +241,21 @@ export async function run<T>(
     } catch (error) {
       return { kind: 'error', error };
     }
+  }
+
+  /** The answer of an async callback, or `unanswered` where an abort or the deadline came first. A rejection is thrown. */
+  async function answerTo(work: PromiseLike<unknown>, context = running): Promise<unknown> {
+    if (!watch) return work;
+    // What is done on behalf of the attempt is aborted with it: the body of its response, perhaps.
+    watch.underWay = context;
+    const leftMs = deadlineAt - clock.monotonic();
+    const ending = await watch.until(leftMs, Promise.resolve(work), () => {
+      overdue = true;
+      context?.abort(new DOMException('The deadline passed.', 'TimeoutError'));
+      return { kind: 'timeout' };
+    });
+    if (ending.kind === 'error') throw ending.error;
+    return ending.kind === 'result' ? ending.result : unanswered;
   }
 
   /** The end of an attempt that a timeout, the deadline or the caller may end before it ends by itself. */
@@ -222,24 +291,17 @@ export async function run<T>(
     else breaker.failed(mine, outcome);
   }
 
-  function classifyError(error: unknown): Failure {
-    const failure = examine(error, clock);
-    const opinion = runtime.classify?.(error);
-    if (!opinion) return failure;
-    return { ...failure, ...(typeof opinion === 'string' ? { class: opinion } : opinion) };
-  }
-
   function factsAbout(failure: Failure, ending: Ending<unknown> | NotStarted): Facts {
     const facts: Facts = { attempt, failure, seed: processSeed(), key: key() };
     if (runtime.random) facts.random = runtime.random();
     if (previousMs !== undefined) facts.previousMs = previousMs;
     if (uncounted > 0) facts.uncounted = uncounted;
     if (limitMs < Infinity) {
-      const now = clock.monotonic();
+      now = clock.monotonic();
       facts.elapsedMs = now - startedAt;
       // A timer may fire a moment early: the deadline has passed all the same.
-      facts.remainingMs =
-        ending.kind === 'error' && ending.byDeadline ? 0 : Math.max(0, deadlineAt - now);
+      const isOver = overdue || (ending.kind === 'error' && ending.byDeadline);
+      facts.remainingMs = isOver ? 0 : Math.max(0, deadlineAt - now);
     }
     if (ending.kind === 'refused') {
       const { waitMs, opening } = ending;
@@ -279,6 +341,10 @@ export async function run<T>(
     const event = Object.assign({ type, key: key(), seed: processSeed(), attempt }, details);
     notify('a retry listener', listener, event as RetryEvent);
   }
+}
+
+function asParts(opinion: Opinion): Partial<Failure> {
+  return typeof opinion === 'string' ? { class: opinion } : opinion;
 }
 
 // Handlers instead of a `try`: a rejection that is thrown into an async function costs a good deal more.

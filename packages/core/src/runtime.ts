@@ -24,10 +24,15 @@ export interface Runtime<T = unknown> {
   signal?: AbortSignal | undefined;
   /** Names this piece of work: the idempotency key, and what the jitter is derived from. */
   key?: string | undefined;
-  /** Your word on an error, before Redrive's own: a class, parts of a failure, or undefined for no opinion. */
-  classify?: ((error: unknown) => FailureClass | Partial<Failure> | undefined) | undefined;
-  /** Your verdict on an error, or on a result as well. `idempotent: false` holds all the same. */
+  /** Your word on an error, before Redrive's own: a class, parts of a failure, or undefined for no opinion. May be async. */
+  classify?: ((error: unknown) => MaybePromise<Opinion | undefined>) | undefined;
+  /** Your verdict on an error, or on a result as well. May be async. `idempotent: false` holds all the same. */
   retryIf?: RetryIfError | RetryIf<T> | undefined;
+  /**
+   * Called after the wait, when the next attempt is about to start, and awaited: refresh a token, ask a rate limiter. Not
+   * called before the first attempt. If it throws or rejects, the call ends with `BEFORE_RETRY_FAILED`.
+   */
+  beforeRetry?: ((info: BeforeRetry) => unknown) | undefined;
   /** Bounds the retries of all calls that share it. */
   budget?: Budget | undefined;
   /** Keeps calls away from what is down. A call waits for it, unless `maxUncounted` is 0. */
@@ -44,13 +49,33 @@ export interface Runtime<T = unknown> {
   parent?: Attempt | undefined;
 }
 
+type MaybePromise<T> = T | PromiseLike<T>;
+
+/** What `classify` may say: a class, or parts of a failure. */
+export type Opinion = FailureClass | Partial<Failure>;
+
 /** True: retry this error, whatever `retryOn` says. False: do not. Undefined: as the policy says. */
-export type RetryIfError = (error: unknown, attempt: number) => boolean | undefined;
+export type RetryIfError = (error: unknown, attempt: number) => MaybePromise<boolean | undefined>;
 
 export interface RetryIf<T> {
   error?: RetryIfError | undefined;
   /** True: this result is a failure, try again. */
-  result?: ((result: T, attempt: number) => boolean) | undefined;
+  result?: ((result: T, attempt: number) => MaybePromise<boolean>) | undefined;
+}
+
+/** What `beforeRetry` gets. */
+export interface BeforeRetry {
+  /** The number of the attempt that is about to start, and how many there may be. */
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  /** What the last attempt failed with; undefined where `retryIf` refused its result. */
+  readonly error: unknown;
+  readonly failure: Failure;
+  /** The signal of the attempt that is about to start: aborted when the caller aborts or the deadline passes. */
+  readonly signal: AbortSignal;
+  /** Time left by the deadline; Infinity without one. `attemptTimeout` begins after this. */
+  readonly remainingMs: number;
+  readonly idempotencyKey: string;
 }
 
 interface About {

@@ -11,6 +11,12 @@ export type Ending<T> =
   | { kind: 'error'; error: unknown; byDeadline?: boolean }
   | { kind: 'timeout' | 'aborted' };
 
+/**
+ * How many microtasks an attempt may take to hand over a result that it has while it is aborted. An async function that
+ * returns right after the abort needs two; each async function around it adds up to three.
+ */
+const GRACE_MICROTASKS = 16;
+
 /** What may end an attempt or a wait before its time: the caller's signal, a parent's, a timer. */
 export class Watch implements Abortable {
   /** Told of an abort first, and not any more once its work is done. */
@@ -22,6 +28,8 @@ export class Watch implements Abortable {
   /** Ends what is being waited for, if something is. */
   #resolve: ((ending: Ending<unknown>) => void) | undefined;
   #timer: unknown;
+  /** Whether what is waited for may bring a result. */
+  #hasWork = false;
 
   constructor(runtime: Runtime<never>) {
     this.#clock = runtime.clock ?? systemClock;
@@ -42,6 +50,7 @@ export class Watch implements Abortable {
     return new Promise((resolve) => {
       const end = resolve as (ending: Ending<unknown>) => void;
       this.#resolve = end;
+      this.#hasWork = work !== undefined;
       if (ms < Infinity) {
         const onTime = () => {
           this.#timer = undefined;
@@ -49,13 +58,15 @@ export class Watch implements Abortable {
         };
         this.#timer = this.#clock.setTimer(onTime, ms, this.#unref);
       }
-      if (this.aborted) this.#end({ kind: 'aborted' });
+      if (this.aborted) this.#endByAbort();
       // Another `resolve` by then: this work was given up, and what comes of it is late.
       work?.then(
         (result) =>
           this.#resolve === end ? this.#end({ kind: 'result', result }) : dispose(result),
         (error: unknown) =>
-          this.#resolve === end ? this.#end({ kind: 'error', error }) : dispose(error),
+          this.#resolve === end && !this.aborted
+            ? this.#end({ kind: 'error', error })
+            : dispose(error),
       );
     });
   }
@@ -69,8 +80,23 @@ export class Watch implements Abortable {
   }
 
   onAbort(): void {
-    this.underWay?.abort(this.aborted?.reason);
-    this.#end({ kind: 'aborted' });
+    const { underWay } = this;
+    this.underWay = undefined;
+    underWay?.abort(this.aborted?.reason);
+    this.#endByAbort();
+  }
+
+  /** A wait ends at once. Work that has its result already, but whose promise has not said so yet, keeps it. */
+  #endByAbort(): void {
+    const resolve = this.#resolve;
+    if (!resolve) return;
+    let turns = this.#hasWork ? GRACE_MICROTASKS : 0;
+    const turn = () => {
+      if (this.#resolve !== resolve) return;
+      if (turns-- === 0) this.#end({ kind: 'aborted' });
+      else queueMicrotask(turn);
+    };
+    turn();
   }
 
   close(): void {

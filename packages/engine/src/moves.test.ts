@@ -618,6 +618,7 @@ describe('reasonOf', () => {
     ['BUDGET', 'GAVE_UP'],
     ['CIRCUIT_OPEN', 'GAVE_UP'],
     ['ABORTED', 'GAVE_UP'],
+    ['BEFORE_RETRY_FAILED', 'GAVE_UP'],
   ])('of %s is %s', (reason, expected) => {
     const decision: GiveUp = {
       action: 'giveUp',

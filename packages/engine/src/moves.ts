@@ -209,6 +209,7 @@ export function reasonOf(decision: GiveUp): Reason {
     case 'BUDGET':
     case 'CIRCUIT_OPEN':
     case 'ABORTED':
+    case 'BEFORE_RETRY_FAILED':
       return 'GAVE_UP';
   }
 }
