@@ -133,7 +133,8 @@ describe('a result', () => {
       const asyncBlocking = async () => blocking();
       const punctual = () =>
         new Promise<number>((resolve) => void clock.setTimer(() => resolve(4), 50));
-      for (const fn of [blocking, asyncBlocking, punctual]) {
+      const all: (() => number | Promise<number>)[] = [blocking, asyncBlocking, punctual];
+      for (const fn of all) {
         const call = retry(fn, policy, { clock, ...(retryIf && { retryIf }) });
         await virtual.advance(60);
         await expect(call).resolves.toBe(4);

@@ -1,10 +1,12 @@
 import { type } from 'arktype';
+import type pg from 'pg';
 import * as v from 'valibot';
 import { describe, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
 import { memory } from './adapters/memory/index.ts';
 import { createEngine, type Engine, type Rejected } from './engine.ts';
 import type { HandlerContext } from './handlers.ts';
+import type { TransactionClient } from './ports/schedule.ts';
 import type { InputOf, OutputOf } from './standard-schema.ts';
 import type { Submission } from './submission.ts';
 import type { Submitted } from './submitter.ts';
@@ -148,5 +150,20 @@ describe('an engine', () => {
     expectToCompile(() => createEngine({ store: memory(), leese: '1s' }));
     // @ts-expect-error a schema is not a type
     expectToCompile(() => createEngine({ store: memory() }).handle('a', { schema: 'x' }, () => 1));
+  });
+});
+
+describe('the transaction of a caller', () => {
+  it('is a client of pg, by itself or of a pool, and never a pool', () => {
+    expectTypeOf<pg.Client>().toExtend<TransactionClient>();
+    expectTypeOf<pg.PoolClient>().toExtend<TransactionClient>();
+    expectTypeOf<pg.ClientBase>().toExtend<TransactionClient>();
+    expectTypeOf<pg.Pool>().not.toExtend<TransactionClient>();
+    expectTypeOf<object>().not.toExtend<TransactionClient>();
+    type Options = NonNullable<Parameters<Engine['submit']>[2]>;
+    expectTypeOf<{ tx: pg.PoolClient | undefined }>().toExtend<Options>();
+    expectTypeOf<{ tx: pg.Pool }>().not.toExtend<Options>();
+    type ManyOptions = NonNullable<Parameters<Engine['submitMany']>[1]>;
+    expectTypeOf<{ tx: pg.Pool }>().not.toExtend<ManyOptions>();
   });
 });

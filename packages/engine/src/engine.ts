@@ -5,7 +5,7 @@ import type { EngineOptions, LaneOptions } from './engine-options.ts';
 import type { EngineError } from './errors.ts';
 import type { Handler } from './handlers.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
-import type { TaskQuery } from './ports/schedule.ts';
+import type { TaskQuery, TransactionClient } from './ports/schedule.ts';
 import type { Census } from './ports/store.ts';
 import type { FailureReport, Reported } from './report.ts';
 import type { InputOf, OutputOf, StandardSchema } from './standard-schema.ts';
@@ -60,17 +60,17 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
   submit<Name extends keyof Tasks & string>(
     to: Name,
     payload: Tasks[Name],
-    options?: SubmitOptions & { tx?: unknown },
+    options?: SubmitOptions & { tx?: TransactionClient | undefined },
   ): Promise<Submitted>;
   submit(
     to: Elsewhere,
     payload: unknown,
-    options?: SubmitOptions & { tx?: unknown },
+    options?: SubmitOptions & { tx?: TransactionClient | undefined },
   ): Promise<Submitted>;
   /** Stores many at once. A task that cannot be accepted is rejected by itself; the others go in. */
   submitMany<const To extends readonly ((keyof Tasks & string) | Elsewhere)[]>(
     tasks: { readonly [Index in keyof To]: SubmissionTo<To[Index], Tasks> },
-    options?: { tx?: unknown },
+    options?: { tx?: TransactionClient | undefined },
   ): Promise<(Submitted | Rejected)[]>;
 
   /** Takes in executions that failed elsewhere. Resolves after a durable commit; one with faults is rejected by itself. */

@@ -9,6 +9,8 @@ export const errorCodes = {
   PAYLOAD_TOO_LARGE: 'The payload is over the limit (1 MiB unless told otherwise).',
   INVALID_ID: 'A message id that is not a UUID.',
   NO_TRANSACTIONS: 'This store cannot join a transaction of the caller.',
+  NOT_IN_TRANSACTION:
+    'The `tx` of a submit is not in a transaction: a pool, a client without BEGIN, or one whose transaction has failed.',
   INTAKE_FULL: 'Too much waits to be stored; the store is away or too slow.',
   ENGINE_STOPPED: 'The engine was stopped.',
   STORE_UNAVAILABLE:

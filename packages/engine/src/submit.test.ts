@@ -196,7 +196,7 @@ describe('submitted work', () => {
 
   it('cannot join a transaction that its store does not know', async () => {
     const engine = createTestEngine();
-    const tx = {};
+    const tx = { query: () => Promise.resolve() };
     const refused = { code: 'NO_TRANSACTIONS' };
     await expect(engine.submit('a', 1, { tx })).rejects.toMatchObject(refused);
     await expect(engine.submitMany([{ to: 'a', payload: 1 }], { tx })).rejects.toMatchObject(
@@ -215,7 +215,7 @@ describe('submitted work', () => {
       return insert.call(store, tasks);
     };
     const engine = createEngine({ store, clock, log: silent });
-    const tx = { query: () => undefined };
+    const tx = { query: () => Promise.resolve() };
     expect(await engine.submit('a', 1, { tx })).toMatchObject({ status: 'accepted' });
     await engine.submitMany([{ to: 'a', payload: 2 }], { tx });
     await engine.submit('a', 3);

@@ -4,6 +4,16 @@ import type { AttemptRecord, Destination, NewTask, Task, TaskStatus } from '../t
 import type { NewItem } from './inbox.ts';
 
 /**
+ * A transaction of the caller: a client of `pg` (`Client`, or the `PoolClient` of `pool.connect()`) on which BEGIN was
+ * called. A pool is none, since each of its queries may go to another connection.
+ */
+export interface TransactionClient {
+  query(text: string, values?: unknown[]): PromiseLike<unknown>;
+  /** What a pool has and a client does not. */
+  readonly totalCount?: never;
+}
+
+/**
  * The durable schedule: what waits, what is in delivery, what is over.
  *
  * Every method resolves only after a durable commit and is safe to call again when its answer was lost.
@@ -15,7 +25,8 @@ export interface Schedule {
 
   /**
    * Stores what is new. For each: its id, or undefined where its identity (message id, destination) is known, or where
-   * somebody has it locked: `change` finds out, and waits.
+   * somebody has it locked: `change` finds out, and waits. With `tx` it is written in that transaction of the caller; a
+   * `tx` that is in no transaction is refused with `NOT_IN_TRANSACTION`.
    */
   insert(tasks: readonly NewTask[], tx?: unknown): Promise<(number | undefined)[]>;
 

@@ -27,6 +27,32 @@ export const transactionCases: StoreCases = {
   },
 
   ...needing('transactions', {
+    'refuses a connection that is in no transaction, and writes nothing': async ({
+      store,
+      outside,
+    }) => {
+      const refused = { code: 'NOT_IN_TRANSACTION' };
+      const known = await put(store, newTask({ due: { inMs: HOUR_MS } }));
+      for (const [name, tx] of Object.entries(await outside())) {
+        const task = inLane('a');
+        await rejects(store.insert([task], tx), refused, `insert by ${name}`);
+        await rejects(store.change([known], cancel, tx), refused, `change by ${name}`);
+        equal(await store.get(task), undefined, name);
+        await expectRow(store, known);
+      }
+      deepEqual((await claimDue(store, 'a')).tasks, []);
+    },
+
+    'leaves what the caller has done in the transaction as it was': async ({ store, begin }) => {
+      const tasks = [newTask(), newTask()];
+      const { tx, commit } = await begin();
+      for (const task of tasks) await store.insert([task], tx);
+      await store.change([tasks[0]!], cancel, tx);
+      await commit();
+      equal((await store.get(tasks[0]!))?.status, 'cancelled');
+      equal((await store.get(tasks[1]!))?.status, 'pending');
+    },
+
     'inserts with what else is committed': async ({ store, begin }) => {
       const task = inLane('a');
       const { tx, commit } = await begin();

@@ -23,6 +23,13 @@ export interface OpenedStore {
   second?(): Promise<Pick<OpenedStore, 'store' | 'close'>>;
   /** A transaction of a caller, on the same data. A store that can join one must have it. */
   begin?(): Promise<CallerTransaction>;
+  /** What a caller may take for a transaction and is none, by name: a store that can join one must refuse each. */
+  outside?(): Promise<Outside>;
+}
+
+export interface Outside {
+  txs: Readonly<Record<string, unknown>>;
+  close: () => Promise<void>;
 }
 
 export interface CallerTransaction {
@@ -40,6 +47,7 @@ export interface Stage {
   /** Another instance on the same data. */
   readonly second: () => Promise<Store>;
   readonly begin: () => Promise<CallerTransaction>;
+  readonly outside: () => Promise<Outside['txs']>;
   /** Ends the first instance early. */
   readonly close: () => Promise<void>;
   /** The store's time. */
@@ -83,6 +91,12 @@ export async function onStage<T>(
         await how();
       };
       return { tx, commit: ended(commit), rollback: ended(rollback) };
+    },
+    async outside() {
+      if (!opened.outside) fail('open() gives no `outside`, which a store with transactions needs');
+      const { txs, close } = await opened.outside();
+      closers.unshift(once(close));
+      return txs;
     },
     close: () => closers.at(-1)!(),
     nowMs,

@@ -9,6 +9,7 @@ import type { Handler } from '../handlers.ts';
 import { hostOf, type Log } from '../host.ts';
 import type { EngineInbox } from '../engine-inbox.ts';
 import type { InboxItem } from '../ports/inbox.ts';
+import type { TransactionClient } from '../ports/schedule.ts';
 import type { InputOf, OutputOf, StandardSchema } from '../standard-schema.ts';
 import type { Submission, SubmitOptions } from '../submission.ts';
 import type { Submitted } from '../submitter.ts';
@@ -133,7 +134,7 @@ class MemoryEngine {
   async submit(
     to: Elsewhere,
     payload: unknown,
-    options: SubmitOptions & { tx?: unknown } = {},
+    options: SubmitOptions & { tx?: TransactionClient | undefined } = {},
   ): Promise<Submitted> {
     const result = await this.#engine.submit(to, payload, options);
     const { tx: _, ...rest } = options;
@@ -141,7 +142,7 @@ class MemoryEngine {
     return result;
   }
 
-  async submitMany(tasks: readonly Submission[], options?: { tx?: unknown }) {
+  async submitMany(tasks: readonly Submission[], options?: { tx?: TransactionClient | undefined }) {
     const results = await this.#engine.submitMany(tasks, options);
     for (const [i, result] of results.entries()) {
       if (result.status === 'rejected') continue;

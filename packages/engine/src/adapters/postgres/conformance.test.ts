@@ -10,6 +10,7 @@ import {
   type CallerTransaction,
   inboxSuite,
   modelSuite,
+  type Outside,
   scheduleSuite,
   type StoreSetup,
 } from '../../testing/index.ts';
@@ -66,7 +67,12 @@ describePostgres(({ freshDatabase }) => {
     capabilities,
     async open() {
       await admin.query(tables.map((table) => `DELETE FROM ${table}`).join('; '));
-      return { ...(await open()), second: open, begin: () => begin(database.url) };
+      return {
+        ...(await open()),
+        second: open,
+        begin: () => begin(database.url),
+        outside: () => outside(database.url),
+      };
     },
   };
 
@@ -102,4 +108,26 @@ async function begin(url: string): Promise<CallerTransaction> {
     await tx.end();
   };
   return { tx, commit: () => end('COMMIT'), rollback: () => end('ROLLBACK') };
+}
+
+async function outside(connectionString: string): Promise<Outside> {
+  const pool = new pg.Pool({ connectionString, max: 4 });
+  const [idle, over, failed] = await Promise.all([pool.connect(), pool.connect(), pool.connect()]);
+  await over.query('BEGIN');
+  await over.query('ROLLBACK');
+  await failed.query('BEGIN');
+  await failed.query('SELECT 1 / 0').catch(() => undefined);
+  return {
+    txs: {
+      'a pool': pool,
+      'what stands for a pool': { query: pool.query.bind(pool) },
+      'a client without BEGIN': idle,
+      'a client whose transaction is over': over,
+      'a client whose transaction has failed': failed,
+    },
+    async close() {
+      for (const client of [idle, over, failed]) client.release(true);
+      await pool.end();
+    },
+  };
 }

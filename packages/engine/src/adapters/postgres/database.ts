@@ -1,5 +1,5 @@
 import type { Random } from 'redrive';
-import { EngineError, isEngineError } from '../../errors.ts';
+import { isEngineError } from '../../errors.ts';
 import {
   DatabaseTimeout,
   faultOf,
@@ -164,27 +164,6 @@ export class Database implements Session {
       throw sqlState(error) === undefined ? unreachable(error) : error;
     }
   }
-}
-
-/** The caller's own transaction, whose client parses values in its own way. */
-export function sessionOf(tx: unknown): Session {
-  const client = tx as { query?: (text: string, values?: unknown[]) => Promise<unknown> } | null;
-  if (typeof client?.query !== 'function') {
-    throw new EngineError(
-      'NO_TRANSACTIONS',
-      '`tx` must be a client of `pg` that is in a transaction: something with query(text, values).',
-    );
-  }
-  return {
-    async query(text, values) {
-      try {
-        const { rows } = (await client.query!(text, values)) as { rows: object[] };
-        return rows.map((row) => (Array.isArray(row) ? (row as Row) : Object.values(row)));
-      } catch (error) {
-        throw faultOf(error);
-      }
-    },
-  };
 }
 
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {

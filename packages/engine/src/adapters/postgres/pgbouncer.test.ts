@@ -80,6 +80,21 @@ describeService(['PostgreSQL 15', 'PgBouncer'], () => {
     ]);
   });
 
+  test('joins a transaction, and refuses a client that is in none', async () => {
+    const store = await open();
+    const client = new pg.Client(bouncer.url);
+    await client.connect();
+    const [outside, inside] = [inLane('a'), inLane('a')];
+    const refused = { code: 'NOT_IN_TRANSACTION' };
+    await expect(store.insert([outside], client)).rejects.toMatchObject(refused);
+    await client.query('BEGIN');
+    await store.insert([inside], client);
+    await client.query('COMMIT');
+    await client.end();
+    expect(await store.get(outside)).toBeUndefined();
+    expect(await store.get(inside)).toMatchObject({ status: 'pending' });
+  });
+
   test('listens around it by a URL of its own', async () => {
     const hints: Hint[] = [];
     const store = await open({ listen: true, listenUrl: database.url });

@@ -1,4 +1,3 @@
-import { sessionOf, type Database } from './database.ts';
 import type { Change } from '../../moves.ts';
 import type {
   ActResult,
@@ -41,11 +40,13 @@ import { AuditTable } from './audit.ts';
 import { Changer } from './change.ts';
 import { Claimer } from './claim.ts';
 import type { Connections } from './connections.ts';
+import type { Database, Session } from './database.ts';
 import { erase } from './erase.ts';
 import { GroupTable } from './groups.ts';
 import { InboxTable } from './inbox.ts';
 import { Inserter } from './insert.ts';
 import { JobTable } from './jobs.ts';
+import { join } from './join.ts';
 import { LineKeeper, LineSet } from './lines.ts';
 import type { Listener } from './listen.ts';
 import type { Names } from './names.ts';
@@ -140,7 +141,7 @@ export class PostgresStore implements Store {
 
   async insert(tasks: readonly NewTask[], tx?: unknown): Promise<(number | undefined)[]> {
     if (tasks.length === 0) return [];
-    const session = tx === undefined ? undefined : sessionOf(tx);
+    const session = tx === undefined ? undefined : await join(tx);
     const wake = new Wake();
     try {
       return await (session
@@ -159,7 +160,7 @@ export class PostgresStore implements Store {
     if (keys.length === 0) return [];
     const lines = new LineSet();
     if (tx !== undefined) {
-      const session = sessionOf(tx);
+      const session = await join(tx);
       const wake = new Wake();
       const results = await this.#changer.change(session, keys, move, wake, 'caller', lines);
       await this.#tell(wake.hint, session);
@@ -319,7 +320,7 @@ export class PostgresStore implements Store {
   }
 
   /** In a transaction of the caller nothing is due before that commits, so that the news has to come from there. */
-  async #tell(hint: Hint | undefined, session?: ReturnType<typeof sessionOf>): Promise<void> {
+  async #tell(hint: Hint | undefined, session?: Session): Promise<void> {
     if (!hint) return;
     if (session) await this.#parts.notifier.tellIn(session, hint);
     else this.#parts.notifier.tell(hint);
