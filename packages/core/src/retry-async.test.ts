@@ -207,6 +207,16 @@ describe.each<[string, Runtime<number>, () => number | Promise<number>]>([
 });
 
 describe('a callback that is too late', () => {
+  it('ends the call by the deadline, also where the timer of the deadline fires a moment early', async () => {
+    const virtual = virtualClock();
+    const setTimer: typeof virtual.setTimer = (callback, ms) => virtual.setTimer(callback, ms - 1);
+    const clock = { ...virtual, setTimer };
+    const policy = { base: 0, jitter: 'none', deadline: 10 } as const;
+    const settled = retry(fail, policy, { clock, retryIf: never }).catch((e: unknown) => e);
+    await virtual.advance(9);
+    expect(await settled).toMatchObject({ code: 'DEADLINE', attempts: 1 });
+  });
+
   it('may reject unheard', async () => {
     const clock = virtualClock();
     let reject: ((error: Error) => void) | undefined;

@@ -148,6 +148,20 @@ describe('beforeRetry', () => {
     expect(await call).toBe(2);
   });
 
+  it('runs before an attempt that has the number of the one before, which was not counted', async () => {
+    const clock = virtualClock();
+    const seen: number[] = [];
+    let calls = 0;
+    const call = retry(() => (++calls < 3 ? fail() : calls), steady, {
+      clock,
+      classify: () => ({ counted: false }),
+      beforeRetry: ({ attempt }) => void seen.push(attempt),
+    });
+    await clock.run();
+    expect(await call).toBe(3);
+    expect(seen).toEqual([1, 1]);
+  });
+
   it('runs before a retry of a refused result too', async () => {
     const clock = virtualClock();
     const seen: unknown[] = [];

@@ -26,7 +26,8 @@ const ways: [string, Work][] = [
         return 4;
       };
       const middle = async () => inner();
-      return await middle();
+      const outer = async () => middle();
+      return outer();
     },
   ],
   [
