@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytesOf, destinationOf, type SubmitOptions, taskOf } from './submission.ts';
+import { bytesOf, checkedContext, destinationOf, type SubmitOptions, taskOf } from './submission.ts';
 import type { Destination } from './task.ts';
 import { uuidOf } from './uuid.ts';
 
@@ -116,7 +116,32 @@ describe('a payload', () => {
       expect(refusal(() => bytesOf(payload, 1000))).toBe('INVALID_PAYLOAD payload');
     }
   });
+
+  it.each([
+    ['nested too deep', nested(50_000), 'cannot be written as JSON: it is nested too deep. Submit'],
+    ['a bigint', 7n, 'cannot be written as JSON: Do not know how to serialize a BigInt. Submit'],
+  ])('is refused in words that say why: %s', (_, payload, words) => {
+    expect(() => bytesOf(payload, 1000)).toThrow(words);
+  });
 });
+
+describe('a context', () => {
+  it.each([4000, 12_000, 50_000])('%i levels deep is taken, or refused in plain words', (depth) => {
+    let said = 'taken';
+    try {
+      checkedContext({ headers: { a: nested(depth) as string } });
+    } catch (error) {
+      said = (error as Error).message;
+    }
+    expect(said).toMatch(/^(taken|The context cannot be written as JSON: it is nested too deep\.)$/);
+  });
+});
+
+function nested(depth: number): unknown {
+  let value: unknown = [];
+  for (let i = 0; i < depth; i++) value = [value];
+  return value;
+}
 
 describe('a task', () => {
   it('is due at once, with an id of its own, unless it says otherwise', () => {

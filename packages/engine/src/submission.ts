@@ -77,7 +77,7 @@ export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
       throw refused(
         'INVALID_PAYLOAD',
         'payload',
-        `The payload cannot be written as JSON: ${String(error)}`,
+        `The payload cannot be written as JSON: ${unwritable(error)} Submit what JSON can hold, or bytes.`,
       );
     }
     bytes = json === undefined ? new Uint8Array() : Buffer.from(json);
@@ -249,19 +249,21 @@ export function checkedContext(context: TaskContext): TaskContext {
     throw refused('INVALID_TASK', 'context', 'A context is an object: headers, method, secret.');
   }
   let json: string;
+  let clean: unknown;
   try {
     json = JSON.stringify(context);
+    clean = json.length > MAX_CONTEXT_BYTES ? undefined : cleanData(JSON.parse(json));
   } catch (error) {
     throw refused(
       'INVALID_TASK',
       'context',
-      `The context cannot be written as JSON: ${String(error)}`,
+      `The context cannot be written as JSON: ${unwritable(error)}`,
     );
   }
   if (Buffer.byteLength(json) > MAX_CONTEXT_BYTES) {
     throw refused('INVALID_TASK', 'context', `The context is over ${MAX_CONTEXT_BYTES} bytes.`);
   }
-  return cleanData(JSON.parse(json)) as TaskContext;
+  return clean as TaskContext;
 }
 
 export function timeOf(
@@ -278,6 +280,13 @@ export function timeOf(
     path,
     'A Date or ms since the epoch is needed, at most ten years from now.',
   );
+}
+
+/** Why a value cannot be written as JSON. The platform's own words for a deep value are about its call stack. */
+function unwritable(error: unknown): string {
+  if (error instanceof RangeError) return 'it is nested too deep.';
+  const [first = ''] = String(Object(error).message ?? error).split('\n');
+  return `${first.replace(/\.$/, '')}.`;
 }
 
 function refused(code: EngineErrorCode, path: string, message: string): EngineError {

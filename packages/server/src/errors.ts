@@ -1,6 +1,7 @@
 /** Every code that a user of the service can meet beside the engine's. `docs/reference/errors.md` has a line for each; `tidy` checks that. */
 export const errorCodes = {
   INVALID_JSON: 'A body or a line that is not JSON; the detail says where.',
+  JSON_TOO_DEEP: 'A body or a line is nested more than 512 levels deep.',
   INVALID_REQUEST: 'A request with faults; `errors` lists all of them.',
   MISSING_FIELD: 'Of a fault: a field that is needed is not there.',
   INVALID_CURSOR: 'A cursor that this API did not give.',

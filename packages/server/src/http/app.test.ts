@@ -23,6 +23,36 @@ describe('bodies', () => {
     expect(textAt(answer.body, 'detail')).toContain(`position ${position}`);
   });
 
+  it.each([
+    ['brackets that never end', '['.repeat(600)],
+    ['brackets that end', '['.repeat(600) + ']'.repeat(600)],
+    // Such a number makes the parser recurse, which once ended in a wrong word about the end of the body.
+    ['a long number inside', `${'['.repeat(10_000)}12345678901234567890${']'.repeat(10_000)}`],
+    ['objects', '{"a":'.repeat(600)],
+  ])('that are nested too deep are refused as that: %s', async (_, text) => {
+    const { ask } = await stage();
+    const position = text.startsWith('[') ? 512 : 512 * 5;
+    expect(await ask({ method: 'POST', url, text, headers: json })).toMatchObject({
+      status: 400,
+      body: {
+        code: 'JSON_TOO_DEEP',
+        position,
+        detail: expect.stringContaining('more than 512 levels deep'),
+      },
+    });
+  });
+
+  it('may be nested as deep as the limit, and brackets in texts do not count', async () => {
+    const { ask } = await stage();
+    const texts = JSON.stringify('[{"\\'.repeat(1000));
+    const payload = `${'['.repeat(511)}${texts},1${']'.repeat(511)}`;
+    const text = `{"destination":"queue:a","payload":${payload}}`;
+    const answer = await ask({ method: 'POST', url, text, headers: json });
+    expect(answer).toMatchObject({ status: 202 });
+    const shown = await ask({ url: `${url}/${textAt(answer.body, 'message_id')}` });
+    expect(JSON.stringify(at(shown.body, 'payload'))).toBe(payload);
+  });
+
   it('that are not UTF-8 are refused, not mended', async () => {
     const { ask } = await stage();
     const text = Buffer.from([...Buffer.from('{"destination":"queue:'), 0xff, 0x22, 0x7d]);

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyRequest } from 'fastify';
-import { parseExactly } from './exact-json.ts';
+import { JsonTooDeep, MAX_DEPTH, parseExactly } from './exact-json.ts';
 import { faultPlace } from './json-place.ts';
 import type { WireFault } from './faults.ts';
 import { Problem } from './problem.ts';
@@ -32,8 +32,8 @@ export function readBody(
   let value: unknown;
   try {
     value = parseExactly(text);
-  } catch {
-    done(notJson(text));
+  } catch (error) {
+    done(error instanceof JsonTooDeep ? tooDeep(error) : notJson(text));
     return;
   }
   // Fastify takes null for no body at all, which may be allowed.
@@ -48,13 +48,25 @@ const nothing: WireFault = {
   message: 'An object is needed.',
 };
 
+function tooDeep({ position }: JsonTooDeep): Problem {
+  return new Problem(
+    'JSON_TOO_DEEP',
+    `The body is nested more than ${MAX_DEPTH} levels deep, from position ${position} on. Send it flatter, or the payload as payload_base64.`,
+    { more: { position } },
+  );
+}
+
 function notJson(text: string): Problem {
   const position = faultPlace(text) ?? text.length;
-  const before = text.slice(0, position).split('\n');
-  const line = before.length;
-  const column = before.at(-1)!.length + 1;
+  let line = 1;
+  let lineStart = 0;
+  for (let at = text.indexOf('\n'); at !== -1 && at < position; at = text.indexOf('\n', at + 1)) {
+    line++;
+    lineStart = at + 1;
+  }
+  const column = position - lineStart + 1;
   const isEnd = position === text.length;
-  const what = isEnd ? 'ends too early' : `has something unexpected`;
+  const what = isEnd ? 'ends too early' : 'has something unexpected';
   return new Problem(
     'INVALID_JSON',
     `The body is not JSON: it ${what} at position ${position}, line ${line}, column ${column}.`,

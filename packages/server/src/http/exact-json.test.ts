@@ -35,6 +35,23 @@ describe('JSON without loss', () => {
   });
 });
 
+describe('depth', () => {
+  it.each([
+    ['[', '['.repeat(513), 512],
+    ['both kinds of brackets', '[{"a":'.repeat(300), 256 * 6],
+    ['a string with quotes before it', `["\\"[[[",${'['.repeat(512)}`, 9 + 511],
+    ['a string that ends in backslashes', `["\\\\",${'['.repeat(512)}`, 6 + 511],
+  ])('over the limit is told with its place: %s', (_, text, position) => {
+    expect(() => parseExactly(text)).toThrow(expect.objectContaining({ position }));
+  });
+
+  it('counts what is open at the same time, not all brackets', () => {
+    expect(parseExactly(`[${'[],{},'.repeat(1000)}1]`)).toHaveLength(2001);
+    expect(parseExactly(JSON.stringify('['.repeat(1000)))).toHaveLength(1000);
+    expect(() => parseExactly(`"${'['.repeat(1000)}`)).toThrow(SyntaxError);
+  });
+});
+
 describe('payloads as JSON', () => {
   it('are read where they are UTF-8 and JSON', () => {
     expect(readPayload(bytes('{"a":"\\"[é"}'))).toEqual({ value: { a: '"[é' } });
@@ -53,7 +70,7 @@ describe('payloads as JSON', () => {
   });
 
   it('may be nested as deep as people do', () => {
-    expect(readPayload(bytes('['.repeat(500) + ']'.repeat(500)))).toBeDefined();
-    expect(readPayload(bytes('['.repeat(501) + ']'.repeat(501)))).toBeUndefined();
+    expect(readPayload(bytes('['.repeat(512) + ']'.repeat(512)))).toBeDefined();
+    expect(readPayload(bytes('['.repeat(513) + ']'.repeat(513)))).toBeUndefined();
   });
 });

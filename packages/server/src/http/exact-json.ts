@@ -8,21 +8,36 @@ type Reviver = (key: string, value: unknown, context: { source?: string }) => un
 /** An integer of so many digits may be more than a double holds, up to 15 always fit; and so may such a power. */
 const LONG_NUMBER = /\d{16}|(?:^|[\s:,[])-?[\d.]+[Ee]\+?\d{3}/;
 
-/** Deeper than this nothing is shown as JSON: who writes it calls itself that often. */
-const MAX_DEPTH = 500;
+/** The deepest nesting that is read. Reading with a reviver, writing and comparing all recurse once per level. */
+export const MAX_DEPTH = 512;
 
-/** What a text says. Integers and powers beyond what a double holds are kept digit by digit. Throws a SyntaxError. */
+/** A JSON text whose brackets are nested deeper than `MAX_DEPTH`. */
+export class JsonTooDeep extends Error {
+  override readonly name = 'JsonTooDeep';
+  /** Where the bracket stands that is one too many. */
+  readonly position: number;
+
+  constructor(position: number) {
+    super(`It is nested more than ${MAX_DEPTH} levels deep, from position ${position} on.`);
+    this.position = position;
+  }
+}
+
+/**
+ * What a text says. Integers and powers beyond what a double holds are kept digit by digit. Throws a SyntaxError, or
+ * `JsonTooDeep`. The depth is checked first: the platform's parser takes a second for 8 MB of brackets.
+ */
 export function parseExactly(text: string): unknown {
+  const position = tooDeepAt(text);
+  if (position !== undefined) throw new JsonTooDeep(position);
   // The usual case costs one look at the text.
   return LONG_NUMBER.test(text) ? parseWith(text, keepDigits) : (JSON.parse(text) as unknown);
 }
 
 /** What bytes say, if that is UTF-8 and JSON that can be written again; undefined: it is not. */
 export function readPayload(bytes: Uint8Array): { value: unknown } | undefined {
-  let text: string;
   try {
-    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-    if (depthOf(text) > MAX_DEPTH) return undefined;
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
     return { value: parseExactly(text) };
   } catch {
     return undefined;
@@ -41,25 +56,26 @@ function parseWith(text: string, reviver: Reviver): unknown {
   return (JSON.parse as (text: string, reviver: Reviver) => unknown)(text, reviver);
 }
 
-/** How deep brackets are nested, texts left out. */
-function depthOf(text: string): number {
+/** Where the first bracket stands that is nested too deep, strings left out; undefined: nowhere. */
+function tooDeepAt(text: string): number | undefined {
   let depth = 0;
-  let deepest = 0;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
     if (code === 0x22) i = endOfText(text, i);
-    else if (code === 0x5b || code === 0x7b) deepest = Math.max(deepest, ++depth);
-    else if (code === 0x5d || code === 0x7d) depth--;
+    else if (code === 0x5b || code === 0x7b) {
+      if (++depth > MAX_DEPTH) return i;
+    } else if (code === 0x5d || code === 0x7d) depth--;
   }
-  return deepest;
+  return undefined;
 }
 
-/** Where the text that begins there ends. */
+/** Where the string that begins there ends. A quote behind an odd number of backslashes does not end it. */
 function endOfText(text: string, start: number): number {
-  for (let i = start + 1; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (code === 0x5c) i++;
-    else if (code === 0x22) return i;
+  for (let end = start + 1; ; end++) {
+    end = text.indexOf('"', end);
+    if (end === -1) return text.length;
+    let first = end;
+    while (text.charCodeAt(first - 1) === 0x5c) first--;
+    if ((end - first) % 2 === 0) return end;
   }
-  return text.length;
 }

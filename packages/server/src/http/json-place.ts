@@ -9,7 +9,7 @@ export function faultPlace(text: string): number | undefined {
   let wanted: Wanted = 'value';
   let at = 0;
   for (;;) {
-    while (' \t\n\r'.includes(text[at] ?? '.')) at++;
+    while (isSpace(text.charCodeAt(at))) at++;
     if (at === text.length) return wanted === 'end' ? undefined : at;
     const { type, end } = tokenAt(text, at);
     const next: Wanted | undefined =
@@ -20,13 +20,19 @@ export function faultPlace(text: string): number | undefined {
   }
 }
 
+const signs = new Set(Array.from('[]{}:,', (sign) => sign.charCodeAt(0)));
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+}
+
 const WORD = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[Ee][+-]?\d+)?|true|false|null/y;
 
 /** What stands there; `none`: nothing that JSON has, from `end` on. */
 function tokenAt(text: string, at: number): Token {
-  const first = text[at]!;
-  if ('[]{}:,'.includes(first)) return { type: 'sign', end: at + 1 };
-  if (first === '"') return textAt(text, at);
+  const first = text.charCodeAt(at);
+  if (signs.has(first)) return { type: 'sign', end: at + 1 };
+  if (first === 0x22) return textAt(text, at);
   WORD.lastIndex = at;
   return WORD.test(text) ? { type: 'word', end: WORD.lastIndex } : { type: 'none', end: at };
 }

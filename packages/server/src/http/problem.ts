@@ -8,6 +8,7 @@ import { placed, wireFaults } from './faults.ts';
 /** The codes of the API's own, each with its status. */
 const ownStatuses = {
   INVALID_JSON: 400,
+  JSON_TOO_DEEP: 400,
   INVALID_REQUEST: 400,
   INVALID_CURSOR: 400,
   ALL_REJECTED: 400,

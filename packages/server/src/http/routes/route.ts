@@ -46,6 +46,7 @@ export const always: readonly ProblemCode[] = [
 /** Whatever one sends. */
 export const ofBodies: readonly ProblemCode[] = [
   'INVALID_JSON',
+  'JSON_TOO_DEEP',
   'BODY_TOO_LARGE',
   'UNSUPPORTED_MEDIA_TYPE',
   'REQUEST_TIMEOUT',
