@@ -44,8 +44,8 @@ describe('a filter', () => {
     [{ class: 'fatal' }, 'One of transient, business, technical, unknown is needed.'],
     [{ ids: [] }, 'A list of 1 to 10000 ids is needed.'],
     [{ ids: [1.5] }, 'A list of 1 to 10000 ids is needed.'],
-    [{ text: '' }, 'text has to be a text of 1 to 500 characters.'],
-    [{ text: '\0' }, 'text has to be a text of 1 to 500 characters.'],
+    [{ text: '' }, 'A text of 1 to 500 characters is needed'],
+    [{ text: '\0' }, 'A text of 1 to 500 characters is needed'],
     [{ fromMs: new Date() }, 'Milliseconds since the epoch are needed.'],
   ])('%j is refused with a word about it', (filter, message) => {
     expect(() => checkedFilter(filter)).toThrow(message);

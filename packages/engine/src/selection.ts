@@ -123,7 +123,7 @@ function wanted(name: string): string {
     case 'toMs':
       return 'Milliseconds since the epoch are needed.';
     default:
-      return `${name} has to be a text of 1 to ${MAX_TEXT} characters.`;
+      return `A text of 1 to ${MAX_TEXT} characters is needed, without NUL characters.`;
   }
 }
 

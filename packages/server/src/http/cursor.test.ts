@@ -36,10 +36,14 @@ describe('cursors', () => {
     );
   });
 
-  it.each([encoded(['groups', 1]), encoded(['groups', 1, '']), encoded(['groups', 'a', 'b'])])(
-    'of pairs are refused when they are broken: %s',
-    (cursor) => {
-      expect(() => pairOf('groups', cursor)).toThrow('cursor');
-    },
-  );
+  it.each([
+    encoded(['groups', 1]),
+    encoded(['groups', 1, '']),
+    encoded(['groups', 'a', 'b']),
+    encoded(['groups', 1, 'a\0']),
+    encoded(['groups', 1, '\ud800']),
+    encoded(['groups', 1, 'x'.repeat(501)]),
+  ])('of pairs are refused when they are broken: %s', (cursor) => {
+    expect(() => pairOf('groups', cursor)).toThrow('cursor');
+  });
 });

@@ -5,6 +5,7 @@ import { Problem } from './problem.ts';
 type List = 'tasks' | 'items' | 'groups' | 'jobs' | 'members' | 'audit';
 
 const MAX_LENGTH = 1000;
+const MAX_NAME = 500;
 
 export function cursorOf(list: List, ...place: readonly (number | string)[]): string {
   return Buffer.from(JSON.stringify([list, ...place])).toString('base64url');
@@ -22,9 +23,7 @@ export function placeOf(list: List, cursor: string | undefined): number | undefi
 export function pairOf(list: List, cursor: string | undefined): [number, string] | undefined {
   if (cursor === undefined) return undefined;
   const [place, name, ...more] = partsOf(list, cursor);
-  if (!isPlace(place) || typeof name !== 'string' || name === '' || more.length > 0) {
-    throw invalidCursor();
-  }
+  if (!isPlace(place) || !isName(name) || more.length > 0) throw invalidCursor();
   return [place, name];
 }
 
@@ -42,6 +41,12 @@ function partsOf(list: List, cursor: string): unknown[] {
 
 function isPlace(place: unknown): place is number {
   return Number.isSafeInteger(place) && (place as number) >= 0;
+}
+
+/** What the engine takes for a name. */
+function isName(name: unknown): name is string {
+  if (typeof name !== 'string' || name === '' || name.length > MAX_NAME) return false;
+  return !name.includes('\0') && name.isWellFormed();
 }
 
 function invalidCursor(): Problem {

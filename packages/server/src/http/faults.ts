@@ -40,18 +40,40 @@ export function wireFaults(
   }));
 }
 
-/** Which part of a request a fault of the engine's is about: it knows only the name. */
-export function placed(
-  faults: readonly WireFault[],
-  { params, query }: { params: unknown; query: unknown },
-): WireFault[] {
+/** The parts of a request that a fault of the engine may be about. */
+export interface Parts {
+  params: unknown;
+  query: unknown;
+  body?: unknown;
+}
+
+/** Which part of a request a fault of the engine is about. The engine knows only the name. */
+export function placed(faults: readonly WireFault[], { params, query, body }: Parts): WireFault[] {
+  const { filter } = Object(body) as { filter?: unknown };
+  const places = [
+    { in: 'path', of: params, under: '' },
+    { in: 'query', of: query, under: '' },
+    { in: 'body', of: filter, under: '/filter' },
+  ] as const;
   return faults.map((fault) => {
-    const [, first = ''] = fault.path.split('/');
     if (fault.in !== 'body') return fault;
-    if (Object.hasOwn(Object(params) as object, first)) return { ...fault, in: 'path' };
-    return Object.hasOwn(Object(query) as object, first) ? { ...fault, in: 'query' } : fault;
+    const [, first = '', ...rest] = fault.path.split('/');
+    const names = [first, ...(synonyms.get(first) ?? [])];
+    for (const place of places) {
+      const name = names.find((one) => Object.hasOwn(Object(place.of) as object, one));
+      if (name === undefined) continue;
+      return { ...fault, in: place.in, path: [place.under, name, ...rest].join('/') };
+    }
+    return fault;
   });
 }
+
+/** What queries, paths and filters call by another name than a submission does. */
+const synonyms: ReadonlyMap<string, readonly string[]> = new Map([
+  ['ordering_key', ['key']],
+  ['group', ['fingerprint']],
+  ['lane', ['queue']],
+]);
 
 const wireNames: ReadonlyMap<string, string> = new Map(
   Object.entries({

@@ -2,8 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import { type EngineErrorCode, isEngineError } from '@redrive/engine';
 import { isConfigError } from 'redrive';
-import type { WireFault } from './faults.ts';
-import { placed, wireFaults } from './faults.ts';
+import { type Parts, placed, type WireFault, wireFaults } from './faults.ts';
 
 /** The codes of the API's own, each with its status. */
 const ownStatuses = {
@@ -110,7 +109,7 @@ export class Problem extends Error {
   }
 
   /** As it goes over the wire, in answer to that request. */
-  toText(request?: { params: unknown; query: unknown }): string {
+  toText(request?: Parts): string {
     const faults = request ? placed(this.faults, request) : this.faults;
     const errors = faults.length > 0 ? { errors: faults } : {};
     return JSON.stringify({

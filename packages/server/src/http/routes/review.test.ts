@@ -231,11 +231,15 @@ describe('faults of review', () => {
     ['GET', '?from=yesterday', undefined, '/from', 'INVALID_VALUE'],
     ['GET', '?from=2030-06-30T23:59:60Z', undefined, '/from', 'INVALID_FILTER'],
     ['GET', '?text=%00', undefined, '/text', 'INVALID_FILTER'],
+    ['GET', '?key=%00', undefined, '/key', 'INVALID_FILTER'],
+    ['GET', '?group=%00', undefined, '/group', 'INVALID_FILTER'],
+    ['GET', `?key=${'%F0%9F%98%80'.repeat(300)}`, undefined, '/key', 'INVALID_FILTER'],
     ['GET', '?cursor=7', undefined, '/cursor', 'INVALID_CURSOR'],
     ['GET', '/groups?cursor=7', undefined, '/cursor', 'INVALID_CURSOR'],
     ['GET', '/groups?all=yes', undefined, '/all', 'INVALID_VALUE'],
     ['GET', '/x', undefined, '/id', 'INVALID_VALUE'],
     ['GET', '/0', undefined, '/id', 'INVALID_VALUE'],
+    ['PATCH', '/groups/%00', { note: 'x' }, '/fingerprint', 'INVALID_FILTER'],
     ['PATCH', '/groups/x', {}, '', 'INVALID_VALUE'],
     ['PATCH', '/groups/x', { notes: 'x' }, '/notes', 'UNKNOWN_FIELD'],
     ['PUT', '/1/edit', {}, '', 'INVALID_VALUE'],
@@ -269,7 +273,7 @@ describe('faults of review', () => {
 
 /** Where the faults above are. */
 function partOf(path: string, body: unknown): string {
-  if (/^\/(x|0)$/.test(path)) return 'path';
+  if (/^\/(x|0|groups\/%00)$/.test(path)) return 'path';
   return path.includes('?') && body === undefined ? 'query' : 'body';
 }
 
