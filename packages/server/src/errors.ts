@@ -7,7 +7,7 @@ export const errorCodes = {
   INVALID_CURSOR: 'A cursor that this API did not give.',
   ALL_REJECTED: 'None of the items could be accepted; `rejected` says why of each.',
   TOO_LARGE_SIMULATION: 'A simulation that would take too long.',
-  MALFORMED_REQUEST: 'What came is not HTTP, or has no `Host`.',
+  MALFORMED_REQUEST: 'What came is not HTTP, or does not have exactly one `Host`.',
   UNAUTHENTICATED: 'No token, or one that nobody knows.',
   FORBIDDEN: 'The role of the token is not enough.',
   HOST_NOT_ALLOWED: 'Without tokens only a loopback `Host` is answered.',

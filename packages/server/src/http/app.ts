@@ -7,6 +7,7 @@ import { BodyBudget } from './body-budget.ts';
 import { readBody } from './body.ts';
 import { Deadlines } from './deadlines.ts';
 import { createGuard } from './guard.ts';
+import { hostFault } from './host.ts';
 import { MAX_CONNECTIONS, rateOptions, securityHeaders, serverOptions } from './limits.ts';
 import { addDocument } from './openapi.ts';
 import { Problem, PROBLEM_TYPE, problemOf } from './problem.ts';
@@ -102,7 +103,8 @@ function addHooks(
   });
   app.addHook('onRequest', app.rateLimit());
   app.addHook('onRequest', (request, reply, done) => {
-    if (isNameless(request.raw)) throw new Problem('MALFORMED_REQUEST', 'Send a header Host.');
+    const fault = hostFault(request.raw);
+    if (fault !== undefined) throw new Problem('MALFORMED_REQUEST', fault);
     request.by = guard(request);
     // Here, before anybody reads a body that nobody wants.
     done(request.is404 ? notFound(request, routes) : budget.begin(request, reply));
@@ -159,11 +161,6 @@ function isElsewhere(request: FastifyRequest, routes: RouteList): boolean {
 
 function pathOf({ url }: FastifyRequest): string {
   return url.split('?')[0]!;
-}
-
-/** What HTTP itself forbids. */
-function isNameless({ headers, httpVersion }: FastifyRequest['raw']): boolean {
-  return headers.host === undefined && httpVersion === '1.1';
 }
 
 function notFound(request: FastifyRequest, routes: RouteList): Problem {
