@@ -28,6 +28,7 @@ export const errorCodes = {
   STOPPING: 'The service stops.',
   TOO_SLOW: 'The answer took longer than a request may.',
   TOO_MANY_READERS: 'Too many read the events.',
+  TOO_MANY_CONNECTIONS: 'All connections of the service are in use.',
   SERVICE_STOPPED: 'The service was stopped.',
   DATA_DIR_UNUSABLE: 'The data folder cannot be made or written.',
   CANNOT_LISTEN: 'The port is taken, or may not be used.',

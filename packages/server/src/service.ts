@@ -1,4 +1,5 @@
 /** One lifecycle for everything: HTTP first, then the store for as long as it takes, and at the end all of it drained. */
+import { lookup } from 'node:dns/promises';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
@@ -79,7 +80,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     const { log, feed, metrics, health } = observers;
     const context = { settings, instance, engine, log, feed, metrics, health };
     const listening = (app = await buildApp(context));
-    const url = await listening.listen({ host: settings.host, port: settings.port });
+    const url = await listening.listen({ host: await addressOf(settings), port: settings.port });
     log.info({ url }, 'listening');
     if (isFresh) warnOfMoved(settings, log);
     void begin(parts);
@@ -155,6 +156,13 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     await Promise.race([work, limit]);
     clock.clearTimer(timer);
   }
+}
+
+/** Of `localhost` Fastify would make two servers, and only the first would have the limits of connections. */
+async function addressOf({ host }: Settings): Promise<string> {
+  if (host !== 'localhost') return host;
+  const { address } = await lookup(host);
+  return address;
 }
 
 /** For nobody but its owner: payloads may be anything. */

@@ -165,7 +165,7 @@ describe('limits', () => {
   it('are those of the server', async () => {
     const { app } = await stage();
     expect(app.server).toMatchObject({
-      maxConnections: 2000,
+      maxConnections: 2100,
       requestTimeout: settings.requestTimeoutMs,
       headersTimeout: 10_000,
       timeout: settings.requestTimeoutMs * 2,

@@ -5,10 +5,11 @@ import { traceRequests } from '../observe/traced-requests.ts';
 import type { ServiceContext } from '../service-context.ts';
 import { BodyBudget } from './body-budget.ts';
 import { readBody } from './body.ts';
+import { type ConnectionLimits, CONNECTIONS, Connections } from './connections.ts';
 import { Deadlines } from './deadlines.ts';
 import { createGuard } from './guard.ts';
 import { hostFault } from './host.ts';
-import { MAX_CONNECTIONS, rateOptions, securityHeaders, serverOptions } from './limits.ts';
+import { isHealth, rateOptions, securityHeaders, serverOptions } from './limits.ts';
 import { addDocument } from './openapi.ts';
 import { Problem, PROBLEM_TYPE, problemOf } from './problem.ts';
 import { auditRoutes } from './routes/audit.ts';
@@ -38,7 +39,10 @@ const resources = [
 ];
 
 /** The API, ready to listen. It asks the engine, and nothing else. */
-export async function buildApp(context: ServiceContext): Promise<FastifyInstance> {
+export async function buildApp(
+  context: ServiceContext,
+  limits: ConnectionLimits = CONNECTIONS,
+): Promise<FastifyInstance> {
   const { settings } = context;
   const app: App = fastify({
     ...serverOptions(settings),
@@ -46,7 +50,8 @@ export async function buildApp(context: ServiceContext): Promise<FastifyInstance
     frameworkErrors: (error, _, reply) => void answer(reply, problemOf(error)),
     clientErrorHandler: answerBroken,
   }).withTypeProvider<TypeBoxTypeProvider>();
-  app.server.maxConnections = MAX_CONNECTIONS;
+  const connections = new Connections({ ...limits, onFull: fullWarning(context, limits) });
+  connections.watch(app.server);
   // Whatever else than a 100 a client expects is not honoured, and the request answered like any other.
   app.server.on('checkExpectation', (request, response) => {
     app.server.emit('request', request, response);
@@ -61,7 +66,7 @@ export async function buildApp(context: ServiceContext): Promise<FastifyInstance
   await app.register(rateLimit, rateOptions(settings));
   await addDocument(app, version, context);
   const state: State = { isStopping: false, wasStoreThere: false };
-  addHooks(app, context, state, routes);
+  addHooks(app, context, state, routes, connections);
   traceRequests(app);
   addErrors(app, context, state, routes);
   // One who takes in or delivers only answers how it is.
@@ -86,6 +91,7 @@ function addHooks(
   { settings, metrics }: ServiceContext,
   state: State,
   routes: RouteList,
+  connections: Connections,
 ): void {
   const guard = createGuard(settings);
   const deadlines = new Deadlines(settings.requestTimeoutMs);
@@ -94,12 +100,15 @@ function addHooks(
     state.isStopping = true;
     done();
   });
-  app.addHook('onRequest', (_, reply, done) => {
+  app.addHook('onRequest', (request, reply, done) => {
     deadlines.begin(reply);
     void reply.headers(securityHeaders);
-    done(
-      state.isStopping ? new Problem('STOPPING', 'The service stops. Ask again soon.') : undefined,
-    );
+    if (state.isStopping) done(new Problem('STOPPING', 'The service stops. Ask again soon.'));
+    else if (!connections.isCrowded(request.raw.socket)) done();
+    else {
+      void reply.header('connection', 'close');
+      done(isHealth(request) ? undefined : tooManyConnections());
+    }
   });
   app.addHook('onRequest', app.rateLimit());
   app.addHook('onRequest', (request, reply, done) => {
@@ -148,6 +157,23 @@ function answer(reply: FastifyReply, problem: Problem): FastifyReply {
     .headers(problem.headers)
     .type(PROBLEM_TYPE)
     .send(problem.toText(reply.request));
+}
+
+function tooManyConnections(): Problem {
+  const detail = 'All connections of the service are in use. Ask again soon, on few connections.';
+  return new Problem('TOO_MANY_CONNECTIONS', detail);
+}
+
+const WARNING_MS = 60_000;
+
+/** Says so in the log, but not for every connection. */
+function fullWarning({ log }: ServiceContext, { max }: ConnectionLimits): () => void {
+  let nextMs = 0;
+  return () => {
+    if (performance.now() < nextMs) return;
+    nextMs = performance.now() + WARNING_MS;
+    log.warn({ max }, 'the limit of connections is reached: idle ones are closed for new ones');
+  };
 }
 
 function notStarted({ cause }: Problem): Problem {

@@ -15,6 +15,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { EventFeed, Readiness, ServiceContext } from '../service-context.ts';
 import type { Settings } from '../settings/settings.ts';
 import { buildApp } from './app.ts';
+import type { ConnectionLimits } from './connections.ts';
 import { documentOf } from './openapi.ts';
 
 export const settings: Settings = {
@@ -128,6 +129,7 @@ afterEach(async () => {
 });
 
 export interface StageOptions extends Partial<Settings> {
+  connections?: ConnectionLimits;
   store?: 'memory' | 'sqlite';
   engine?: Engine;
   engineOptions?: Partial<EngineOptions>;
@@ -135,7 +137,7 @@ export interface StageOptions extends Partial<Settings> {
 
 /** An app on a real engine; both end with the test. */
 export async function stage(options: StageOptions = {}): Promise<Stage> {
-  const { store = 'memory', engine: given, engineOptions, ...changed } = options;
+  const { store = 'memory', engine: given, engineOptions, connections, ...changed } = options;
   const all: Settings = { ...settings, ...changed };
   const engine = given ?? createEngine({ ...engineSettings(all, store), ...engineOptions });
   cleanups.push(() => engine.stop());
@@ -156,7 +158,7 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
     },
     health: { ready: async () => readiness },
   };
-  const app = await buildApp(context);
+  const app = await buildApp(context, connections);
   cleanups.push(() => app.close());
   const ask = async (request: Ask) => {
     const answer = await send(app, request);

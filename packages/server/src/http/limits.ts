@@ -1,6 +1,6 @@
 /** How much, how often and how long anybody may ask; and what a browser may do with an answer. */
 import type { Server } from 'node:http';
-import type { FastifyHttpOptions } from 'fastify';
+import type { FastifyHttpOptions, FastifyRequest } from 'fastify';
 import { normalizeIP, type RateLimitPluginOptions } from '@fastify/rate-limit';
 import type { Settings } from '../settings/settings.ts';
 import { Problem } from './problem.ts';
@@ -10,8 +10,6 @@ const HEADERS_MS = 10_000;
 const LOOK_MS = 5000;
 /** Names of lanes have up to 512 bytes, each of which may be written as %XX. */
 const MAX_PARAM = 1600;
-
-export const MAX_CONNECTIONS = 2000;
 
 /** One whose socket neither sends nor takes anything is cut off. */
 export function serverOptions({ maxRequestBytes, requestTimeoutMs }: Settings) {
@@ -41,7 +39,7 @@ export function rateOptions({ rateLimit }: Settings): RateLimitPluginOptions {
     // By network where it is IPv6, which anybody has plenty of. To find that out costs more than to look for a colon.
     keyGenerator: ({ ip }) => (ip.includes(':') ? normalizeIP(ip) : ip),
     // Whoever watches over the service must not be shut out when it is busy.
-    allowList: ({ routeOptions }) => routeOptions.url?.startsWith('/health/') === true,
+    allowList: isHealth,
     addHeadersOnExceeding: none,
     addHeaders: none,
     errorResponseBuilder: (_, { max, ttl }) =>
@@ -53,6 +51,11 @@ export function rateOptions({ rateLimit }: Settings): RateLimitPluginOptions {
         },
       ),
   };
+}
+
+/** Whether a probe asks how the service is. */
+export function isHealth({ routeOptions }: FastifyRequest): boolean {
+  return routeOptions.url?.startsWith('/health/') === true;
 }
 
 const none = {

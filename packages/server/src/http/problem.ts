@@ -33,6 +33,7 @@ const ownStatuses = {
   STOPPING: 503,
   TOO_SLOW: 503,
   TOO_MANY_READERS: 503,
+  TOO_MANY_CONNECTIONS: 503,
 } as const;
 
 const engineStatuses = {

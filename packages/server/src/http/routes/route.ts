@@ -40,6 +40,7 @@ export const always: readonly ProblemCode[] = [
   'STOPPING',
   'STORE_UNAVAILABLE',
   'TOO_SLOW',
+  'TOO_MANY_CONNECTIONS',
   'INVALID_REQUEST',
 ];
 
