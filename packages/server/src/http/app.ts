@@ -60,6 +60,7 @@ export async function buildApp(
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, readBody);
   app.decorateRequest('by', '');
+  app.decorateRequest('role', undefined);
 
   const routes = new RouteList();
   app.addHook('onRoute', (route) => routes.add(route));
@@ -114,7 +115,7 @@ function addHooks(
   app.addHook('onRequest', (request, reply, done) => {
     const fault = hostFault(request.raw);
     if (fault !== undefined) throw new Problem('MALFORMED_REQUEST', fault);
-    request.by = guard(request);
+    Object.assign(request, guard(request));
     // Here, before anybody reads a body that nobody wants.
     done(request.is404 ? notFound(request, routes) : budget.begin(request, reply));
   });

@@ -16,13 +16,15 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who asks, for the audit trail. */
     by: string;
+    /** What the one who asks may do; undefined: nothing but use open routes. */
+    role: Role | undefined;
   }
 }
 
 const ranks: Readonly<Record<Needed, number>> = { open: 0, reader: 1, operator: 2, admin: 3 };
 
 /** Says who asks. Throws a problem where that is not allowed. */
-type Guard = (request: FastifyRequest) => string;
+type Guard = (request: FastifyRequest) => Pick<FastifyRequest, 'by' | 'role'>;
 
 export function createGuard({ tokens }: Pick<Settings, 'tokens'>): Guard {
   return tokens.length > 0 ? tokenGuard(tokens) : localGuard;
@@ -39,9 +41,10 @@ function tokenGuard(tokens: readonly Token[]): Guard {
   return (request) => {
     // What does not exist is told to those who may look only.
     const needed = request.routeOptions.config.role ?? 'reader';
-    if (needed === 'open') return 'anybody';
     const shown = /^bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
     const found = shown === undefined || shown.length > MAX_TOKEN ? undefined : holderOf(shown);
+    // A probe is answered without a token, and also with one that is no longer valid.
+    if (needed === 'open') return { by: found?.name ?? 'anybody', role: found?.role };
     if (!found) {
       const how = shown === undefined ? 'Send a token' : 'This token is not known. Send one';
       throw new Problem('UNAUTHENTICATED', `${how}: Authorization: Bearer ...`, {
@@ -52,7 +55,7 @@ function tokenGuard(tokens: readonly Token[]): Guard {
       const message = `'${found.name}' is ${article(found.role)}; this needs ${article(needed)}.`;
       throw new Problem('FORBIDDEN', message);
     }
-    return found.name;
+    return { by: found.name, role: found.role };
   };
 
   /** Every entry is compared, whichever it is: how long that takes tells nothing. */
@@ -85,7 +88,7 @@ const localGuard: Guard = ({ method, headers }) => {
   // A link that leads here is fine; a form that posts here is not.
   const isLink = method === 'GET' && headers['sec-fetch-mode'] === 'navigate';
   if (isForeign && !isLink) throw crossOrigin();
-  return operatorOf(headers['x-redrive-operator']);
+  return { by: operatorOf(headers['x-redrive-operator']), role: 'admin' };
 };
 
 /** The name of a host, with a port or without. */

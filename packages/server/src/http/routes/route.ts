@@ -75,7 +75,14 @@ export function answersToBody(good: Good, ...codes: readonly ProblemCode[]): Ans
 export function plainAnswers(good: Good): Answers {
   return {
     response: good,
-    'x-problems': ['HOST_NOT_ALLOWED', 'CROSS_ORIGIN', 'INVALID_REQUEST', 'INTERNAL'],
+    'x-problems': [
+      'HOST_NOT_ALLOWED',
+      'CROSS_ORIGIN',
+      'INVALID_REQUEST',
+      'RATE_LIMITED',
+      'STOPPING',
+      'INTERNAL',
+    ],
   };
 }
 

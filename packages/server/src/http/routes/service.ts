@@ -60,16 +60,21 @@ export const serviceRoutes: Routes = (app, { settings, instance, health, metrics
       ...forRole('open'),
       exposeHeadRoute: true,
       schema: {
-        ...about('service', 'Say whether it can do its work, and what is missing'),
+        ...about(
+          'service',
+          'Say whether it can do its work, and what is missing',
+          'Details name hosts, paths and queues. Once there are tokens, only a request with one is shown them.',
+        ),
         ...plainAnswers({
           200: { ...Ready, description: 'It can.' },
           503: { ...Ready, description: 'It cannot: see the checks that are not ok.' },
         }),
       },
     },
-    async (_, reply) => {
+    async ({ role }, reply) => {
       const { ready, checks } = await health.ready();
-      return reply.code(ready ? 200 : 503).send({ ready, checks });
+      const shown = role ? checks : checks.map(({ name, ok }) => ({ name, ok }));
+      return reply.code(ready ? 200 : 503).send({ ready, checks: shown });
     },
   );
 
