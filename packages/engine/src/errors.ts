@@ -3,6 +3,8 @@ export const errorCodes = {
   INVALID_TASK: 'A task has faults; `faults` lists all of them.',
   INVALID_ENGINE: 'The options of an engine, a handler or a lane have faults.',
   NO_DESTINATION: 'A task without a destination, or one that does not parse.',
+  ADDRESS_REFUSED:
+    'The host of a destination is not in the list of what may be connected to (`allow`, `REDRIVE_HTTP_ALLOW`).',
   UNKNOWN_POLICY: 'No policy of that name in this engine.',
   INVALID_PAYLOAD:
     'The payload is not what the schema of its handler wants, or cannot be written as JSON.',

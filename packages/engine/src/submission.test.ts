@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { bytesOf, checkedContext, destinationOf, type SubmitOptions, taskOf } from './submission.ts';
+import {
+  bytesOf,
+  checkedContext,
+  destinationOf,
+  type SubmitOptions,
+  taskOf,
+} from './submission.ts';
 import type { Destination } from './task.ts';
 import { uuidOf } from './uuid.ts';
 
@@ -133,7 +139,9 @@ describe('a context', () => {
     } catch (error) {
       said = (error as Error).message;
     }
-    expect(said).toMatch(/^(taken|The context cannot be written as JSON: it is nested too deep\.)$/);
+    expect(said).toMatch(
+      /^(taken|The context cannot be written as JSON: it is nested too deep\.)$/,
+    );
   });
 });
 

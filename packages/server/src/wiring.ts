@@ -17,7 +17,7 @@ import { DEAD_LETTER_QUEUE, ownQueues, topologyOf } from './scheduler/queues.ts'
 import { retryReader } from './scheduler/retry-reader.ts';
 import { reviewOf } from './scheduler/review-message.ts';
 import { databaseFile } from './settings/data-dir.ts';
-import { isLoopback } from './settings/join.ts';
+import { allowOf } from './settings/join.ts';
 import type { Settings } from './settings/settings.ts';
 
 /** What a service is made of. Nothing of it is open yet. */
@@ -92,10 +92,9 @@ async function brokerOf(
   });
 }
 
-async function httpOf({ host, httpAllow, secrets }: Settings) {
+async function httpOf(settings: Settings) {
   const { http } = await import('@redrive/engine/http');
-  const allow = isLoopback(host) ? [...httpAllow, 'loopback'] : httpAllow;
-  return http({ allow, public: false, secrets });
+  return http({ allow: allowOf(settings), public: false, secrets: settings.secrets });
 }
 
 function inboxOptions({ inboxRetentionDays, inboxMaxItems }: Settings): InboxOptions {

@@ -55,8 +55,14 @@ export async function joinSettings(given: Parts): Promise<Joined> {
     rules: readRules(config['rules'], faults),
     secrets: readSecrets(config['secrets'], given.env, faults),
   };
-  faults.push(...(await checkDelivery(settings)), ...checkQueues(settings), ...checkHost(settings));
-  return { settings, faults, warnings: warningsOf(settings, given) };
+  const delivery = await checkDelivery(settings);
+  faults.push(...delivery.faults, ...checkQueues(settings), ...checkHost(settings));
+  return { settings, faults, warnings: [...warningsOf(settings, given), ...delivery.warnings] };
+}
+
+/** What HTTP deliveries may connect to. A service that only its own machine reaches may reach that machine. */
+export function allowOf({ host, httpAllow }: Settings): readonly string[] {
+  return isLoopback(host) ? [...httpAllow, 'loopback'] : httpAllow;
 }
 
 /** Whether nobody but this machine can connect there. */
@@ -136,23 +142,63 @@ async function readLane(data: unknown, path: string, faults: Fault[]): Promise<L
   return data as LaneOptions;
 }
 
-/** The delivery knows best what it may be told. */
-async function checkDelivery(settings: Settings): Promise<Fault[]> {
-  const { httpAllow, secrets } = settings;
-  if (httpAllow.length === 0 && Object.keys(secrets).length === 0) return [];
-  const { http } = await import('@redrive/engine/http');
-  const faults: Fault[] = [];
-  try {
-    http({ allow: httpAllow, public: false, secrets });
-  } catch (error) {
-    addFaults(error, '', faults);
+/** The delivery knows best what it may be told, and where it may connect to. */
+async function checkDelivery(
+  settings: Settings,
+): Promise<{ faults: readonly Fault[]; warnings: string[] }> {
+  const { httpAllow, secrets, inboxWebhookUrl } = settings;
+  const named = originsIn(settings);
+  const isPlain = httpAllow.length === 0 && Object.keys(secrets).length === 0;
+  if (isPlain && inboxWebhookUrl === undefined && named.length === 0) {
+    return { faults: [], warnings: [] };
   }
-  return faults.map((fault) => {
-    const [first, index] = fault.path.split('.');
-    if (first !== 'allow') return fault;
-    const message = `'${httpAllow[Number(index)] ?? ''}': ${fault.message}`;
-    return { ...fault, path: variables.httpAllow.env, message };
-  });
+  const { http } = await import('@redrive/engine/http');
+  try {
+    const delivery = http({ allow: allowOf(settings), public: false, secrets });
+    const isRefused = (address: string) =>
+      delivery.check({ kind: 'http', address }, undefined).some(isOfAddress);
+    const warnings = named
+      .filter(({ origin }) => isRefused(origin))
+      .map(({ path }) => `${path}: has no effect, its host is not in REDRIVE_HTTP_ALLOW.`);
+    if (inboxWebhookUrl === undefined || !isRefused(inboxWebhookUrl)) {
+      return { faults: [], warnings };
+    }
+    const { hostname } = new URL(inboxWebhookUrl);
+    const message = `its host '${hostname}' is not in REDRIVE_HTTP_ALLOW, so nothing could be sent there. Add it to that list.`;
+    const path = variables.inboxWebhookUrl.env;
+    return { faults: [{ path, code: 'INVALID_VALUE', message }], warnings };
+  } catch (error) {
+    const faults: Fault[] = [];
+    addFaults(error, '', faults);
+    return { faults: faults.map((fault) => ofAllow(fault, httpAllow)), warnings: [] };
+  }
+}
+
+function isOfAddress({ code }: { code: string }): boolean {
+  return code === 'ADDRESS_REFUSED';
+}
+
+/** What the list is called where somebody wrote it. */
+function ofAllow(fault: Fault, httpAllow: readonly string[]): Fault {
+  const [first, index] = fault.path.split('.');
+  if (first !== 'allow') return fault;
+  const message = `'${httpAllow[Number(index)] ?? ''}': ${fault.message}`;
+  return { ...fault, path: variables.httpAllow.env, message };
+}
+
+/** Every origin that lanes and secrets name, with its place in the file. */
+function originsIn({ lanes, secrets }: Settings): { path: string; origin: string }[] {
+  const ofLanes = Object.keys(lanes)
+    .filter((lane) => /^https?:/.test(lane))
+    .map((origin) => ({ path: joinPath('lanes', origin), origin }));
+  const ofSecrets = Object.entries(typeof secrets === 'function' ? {} : secrets).flatMap(
+    // The form of a secret is checked elsewhere.
+    ([name, secret]) =>
+      [(Object(secret) as Partial<typeof secret>).origins ?? []]
+        .flat()
+        .map((origin) => ({ path: `secrets.${name}: ${origin}`, origin: String(origin) })),
+  );
+  return [...ofLanes, ...ofSecrets].filter(({ origin }) => URL.canParse(origin));
 }
 
 function checkQueues({ retryQueue, manualReviewQueue }: Settings): Fault[] {

@@ -99,6 +99,7 @@ describe('where a value comes from', () => {
       DATABASE_URL: 'postgres://me:hush@db/x?password=hush2',
       RABBITMQ_URL: 'amqp://me:hush@mq',
       REDRIVE_INBOX_WEBHOOK: 'https://hooks.example.com/hush',
+      REDRIVE_HTTP_ALLOW: 'hooks.example.com',
       REDRIVE_TOKENS: `ops:operator:${hash}`,
     });
     expect(JSON.stringify('origins' in reading && reading.origins)).not.toMatch(/hush|abab/);
@@ -141,8 +142,11 @@ describe('the file', () => {
          policies: { slow: { base: '1h', cap: '1d' } },
          rules: [{ words: ['out of stock'], class: 'business' }],
          secrets: {
-           billing: { bearer: { env: 'BILLING_TOKEN' } },
-           crm: { basic: { user: 'redrive', password: { env: 'CRM_PASSWORD' } } },
+           billing: { bearer: { env: 'BILLING_TOKEN' }, origins: ['http://127.0.0.1:7000'] },
+           crm: {
+             basic: { user: 'redrive', password: { env: 'CRM_PASSWORD' } },
+             origins: ['http://localhost:7001'],
+           },
          },
        };`,
     );
@@ -224,6 +228,52 @@ describe('faults', () => {
       RETRY_QUEUE: "'amq.retry' is not a name of 1 to 255 bytes that does not begin with 'amq.'.",
       REDRIVE_HTTP_ALLOW: expect.stringContaining('169.254.169.254'),
     });
+  });
+
+  it('a secret that could be sent anywhere is one', async () => {
+    write('redrive.config.json', {
+      secrets: {
+        anywhere: { bearer: 'hush' },
+        nowhere: { bearer: 'hush', origins: [] },
+        wrong: null,
+        fine: { bearer: 'hush', origins: ['http://localhost:7000'] },
+      },
+    });
+    const faults = await faultsOf({});
+    expect(faults).toEqual({
+      'secrets.anywhere': expect.stringMatching(/has no `origins`.*\['https:\/\/api/),
+      'secrets.nowhere': expect.stringContaining('has no `origins`'),
+      'secrets.wrong': expect.any(String),
+    });
+    expect(JSON.stringify(faults)).not.toContain('hush');
+  });
+
+  it('a webhook whose host may not be connected to is one', async () => {
+    const webhook = { REDRIVE_INBOX_WEBHOOK: 'https://hooks.example.com/hush' };
+    expect(await faultsOf(webhook)).toEqual({
+      REDRIVE_INBOX_WEBHOOK: expect.stringMatching(
+        /'hooks.example.com' is not in REDRIVE_HTTP_ALLOW/,
+      ),
+    });
+    expect(JSON.stringify(await faultsOf(webhook))).not.toContain('hush');
+    for (const allow of ['public', '*.example.com']) {
+      await settingsOf({ ...webhook, REDRIVE_HTTP_ALLOW: allow });
+    }
+    await settingsOf({ REDRIVE_INBOX_WEBHOOK: 'http://127.0.0.1:9/hook' });
+  });
+
+  it('lanes and secrets of hosts that may not be connected to are warned of', async () => {
+    write('redrive.config.json', {
+      lanes: { 'https://a.example.com': { rate: 1 }, 'https://b.example.com': { rate: 1 } },
+      secrets: {
+        crm: { bearer: 'x', origins: ['https://a.example.com', 'https://c.example.com'] },
+      },
+    });
+    const reading = await readSettings({ cwd, env: { REDRIVE_HTTP_ALLOW: 'a.example.com' } });
+    expect(reading.warnings.filter((text) => text.includes('REDRIVE_HTTP_ALLOW'))).toEqual([
+      expect.stringContaining('https://b.example.com'),
+      expect.stringContaining('https://c.example.com'),
+    ]);
   });
 
   it('listening beyond this machine needs tokens', async () => {

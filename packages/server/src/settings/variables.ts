@@ -217,7 +217,7 @@ export const variables = {
     default: [],
     usual: '`loopback` while bound to loopback',
     about:
-      'What HTTP deliveries may connect to: `public`, `private`, `loopback`, ranges (`10.1.0.0/16`), hosts (`billing.internal`, `*.example.com`). Link-local addresses are never allowed.',
+      'What HTTP deliveries may connect to: `public`, `private`, `loopback`, ranges (`10.1.0.0/16`), hosts (`billing.internal`, `*.example.com`). Any other host is refused with `ADDRESS_REFUSED`. Link-local addresses are never allowed.',
     example: 'public,billing.internal',
   },
   inboxWebhookUrl: {
@@ -225,7 +225,8 @@ export const variables = {
     kind: 'url',
     protocols: ['http:', 'https:'],
     hide: 'path',
-    about: 'Gets a POST when something enters the inbox, at most once a minute for each cause.',
+    about:
+      'Gets a POST when something enters the inbox, at most once a minute for each cause. Its host has to be in `REDRIVE_HTTP_ALLOW`.',
     example: 'https://hooks.example.com/redrive',
   },
   inboxRetentionDays: {

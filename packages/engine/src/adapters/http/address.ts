@@ -39,7 +39,7 @@ export function parseRange(text: string): AddressRange | undefined {
   // A mapped address has lost its first 96 bits.
   const lost = first.length === 4 && isIPv6(written) ? 96 : 0;
   const bits = /^\d{1,3}$/.test(length) ? Number(length) - lost : -1;
-  return bits >= 0 && bits <= width ? { first, bits } : undefined;
+  return bits >= 0 && bits <= width ? { first: firstOf(first, bits), bits } : undefined;
 }
 
 export function contains({ first, bits }: AddressRange, address: Address): boolean {
@@ -49,6 +49,11 @@ export function contains({ first, bits }: AddressRange, address: Address): boole
     if (differing >> Math.max(0, 8 - left) !== 0) return false;
   }
   return true;
+}
+
+/** `10.1.2.3/8` begins with 10.0.0.0. */
+function firstOf(address: Address, bits: number): Address {
+  return address.map((byte, i) => byte & ~(0xff >> Math.min(8, Math.max(0, bits - i * 8))));
 }
 
 /** The last address of a range. */

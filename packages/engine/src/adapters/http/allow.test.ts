@@ -55,17 +55,23 @@ describe('allow', () => {
     expect(refusal(['public'], 'example.com', '93.184.215.14')).toBeUndefined();
   });
 
-  it('knows the names that no address can help', () => {
-    const named = allowed(['api.example.com', '*.example.org'], false);
-    expect(named.isHopeless('example.com')).toBe(true);
-    expect(named.isHopeless('example.org')).toBe(true);
-    expect(named.isHopeless('API.example.com.')).toBe(false);
-    expect(named.isHopeless('a.example.org')).toBe(false);
-    expect(allowed([], false).isHopeless('example.com')).toBe(true);
-    for (const word of ['public', 'private', 'loopback', '10.0.0.0/8', '1.1.1.1']) {
-      expect(allowed([word], false).isHopeless('example.com')).toBe(false);
+  it('admits only names whose addresses could be allowed', () => {
+    const named = allowed(['api.example.com', '*.example.org', 'loopback', '127.0.0.0/8'], false);
+    for (const host of ['API.example.com.', 'a.example.org', 'localhost', 'a.localhost.']) {
+      expect(named.admits(host), host).toBe(true);
     }
-    expect(allowed([]).isHopeless('example.com')).toBe(false);
+    for (const host of ['example.com', 'example.org', 'evil-localhost', 'localhost.evil.test']) {
+      expect(named.admits(host), host).toBe(false);
+    }
+    expect(allowed([], false).admits('localhost')).toBe(false);
+    expect(allowed(['127.0.0.1'], false).admits('localhost')).toBe(true);
+    for (const word of ['public', 'private', '10.0.0.0/8', '1.1.1.1', '127.0.0.0/7', '::/0']) {
+      expect(allowed([word], false).admits('example.com'), word).toBe(true);
+    }
+    for (const word of ['loopback', '127.0.0.0/8', '127.0.0.1', '::1']) {
+      expect(allowed([word], false).admits('example.com'), word).toBe(false);
+    }
+    expect(allowed([]).admits('example.com')).toBe(true);
   });
 
   it('opens loopback and private each for itself', () => {

@@ -16,8 +16,8 @@ export type Refusal = (host: string, address: Address) => AddressKind | undefine
 
 export interface Allowed {
   refusal: Refusal;
-  /** Whatever addresses a host of this name has, none of them may be connected to. */
-  isHopeless: (name: string) => boolean;
+  /** Whether a host of this name could have an address that may be connected to. Only then is the name looked up. */
+  admits: (name: string) => boolean;
 }
 
 /**
@@ -44,7 +44,12 @@ export function readAllow(allow: unknown, isPublic: boolean, faults: Fault[]): A
       );
       return inRange ? undefined : kind;
     },
-    isHopeless: (name) => kinds.size === 0 && ranges.length === 0 && !isNamed(name),
+    admits(written) {
+      // Any name at all may have an address of these.
+      if (kinds.has('public') || kinds.has('private') || ranges.some(isBeyondLoopback)) return true;
+      if (isNamed(written)) return true;
+      return (kinds.has('loopback') || ranges.length > 0) && isLocalhost(hostName(written));
+    },
   };
 
   function isNamed(written: string): boolean {
@@ -92,6 +97,15 @@ export const never: ReadonlySet<AddressKind> = new Set([
   'unspecified',
   'broadcast',
 ]);
+
+function isBeyondLoopback(range: AddressRange): boolean {
+  return kindOf(range.first) !== 'loopback' || kindOf(lastOf(range)) !== 'loopback';
+}
+
+/** The names that are loopback wherever they are asked for (RFC 6761). */
+function isLocalhost(host: string): boolean {
+  return host === 'localhost' || host.endsWith('.localhost');
+}
 
 /** `Example.com.` and `example.com` are one host. */
 function hostName(text: string): string {

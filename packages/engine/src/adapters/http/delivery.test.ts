@@ -302,17 +302,17 @@ describe('the connections of an HTTP delivery', () => {
 });
 
 describe('the credentials of a task', () => {
-  const secrets: Record<string, Secret> = {
-    bearer: { bearer: 'hunter2hunter2' },
-    key: { headers: { 'x-api-key': 'hunter2' } },
+  const secretsFor = (origin: string): Record<string, Secret> => ({
+    bearer: { bearer: 'hunter2hunter2', origins: [origin] },
+    key: { headers: { 'x-api-key': 'hunter2' }, origins: [origin] },
     elsewhere: { bearer: 'hunter2', origins: ['https://api.example.com'] },
-  };
+  });
 
   it('are sent, and are nowhere else', async () => {
     const { origin, heard } = await serve((request, response) => {
       response.writeHead(500).end(JSON.stringify(request.headers));
     });
-    const outcome = await local({ secrets }).deliver(
+    const outcome = await local({ secrets: secretsFor(origin) }).deliver(
       taskFor(origin, { secret: 'bearer' }),
       runOf(),
     );
@@ -324,13 +324,13 @@ describe('the credentials of a task', () => {
   it('cannot be replaced by a header of the task', async () => {
     const { origin, heard } = await serve(ok);
     const context = { secret: 'key', headers: { 'X-API-Key': 'forged' } };
-    await local({ secrets }).deliver(taskFor(origin, context), runOf());
+    await local({ secrets: secretsFor(origin) }).deliver(taskFor(origin, context), runOf());
     expect(heard[0]?.headers['x-api-key']).toBe('hunter2');
   });
 
   it('that are missing or not for this origin keep the task here', async () => {
     const { origin, connections } = await serve(ok);
-    const delivery = local({ secrets });
+    const delivery = local({ secrets: secretsFor(origin) });
     const unknown = await delivery.deliver(taskFor(origin, { secret: 'nobody' }), runOf());
     expect(failureOf(unknown)).toMatchObject({
       class: 'transient',
@@ -419,6 +419,26 @@ describe('the address of a destination', () => {
     });
   });
 
+  it('is not looked up where the list does not admit the name', async () => {
+    const asked: string[] = [];
+    const delivery = local({
+      public: false,
+      allow: ['loopback', 'b.test'],
+      resolve: (host) => {
+        asked.push(host);
+        return Promise.resolve(['10.0.0.1']);
+      },
+    });
+    const outcome = await delivery.deliver(taskFor('http://data.evil.test/'), runOf());
+    expect(failureOf(outcome)).toMatchObject({
+      class: 'technical',
+      code: 'ADDRESS_REFUSED',
+      notExecuted: true,
+      message: expect.stringContaining("The host 'data.evil.test' is not allowed."),
+    });
+    expect(asked).toEqual([]);
+  });
+
   it('is refused when a task is submitted, where no list could ever allow it', () => {
     const codes = (options: HttpOptions, host: string) =>
       local(options)
@@ -427,12 +447,12 @@ describe('the address of a destination', () => {
     const named = { public: false, allow: ['b.test', '*.c.test'] };
     for (const host of ['a.test', 'db1', 'c.test', 'b.test.evil.test']) {
       expect(codes(named, host)).toEqual([
-        `destination.address INVALID_TASK The host '${host}' is not allowed. If it should be, name it in \`allow\`.`,
+        `to ADDRESS_REFUSED The host '${host}' is not allowed. If it should be, name it in \`allow\` (\`REDRIVE_HTTP_ALLOW\` of the service).`,
       ]);
     }
     for (const host of ['b.test', 'x.c.test', 'B.TEST.']) expect(codes(named, host)).toEqual([]);
     expect(codes(named, '93.184.215.14')).toEqual([
-      expect.stringMatching(/INVALID_TASK The host '93.184.215.14' has a public address/),
+      expect.stringMatching(/ADDRESS_REFUSED The host '93.184.215.14' has a public address/),
     ]);
     const ranged = { public: false, allow: ['10.0.0.0/8'] };
     expect(codes(ranged, 'a.test')).toEqual([]);
@@ -441,8 +461,11 @@ describe('the address of a destination', () => {
     expect(codes(ranged, '127.0.0.1')).toHaveLength(1);
     expect(codes({ public: false, allow: ['public'] }, 'a.test')).toEqual([]);
     expect(codes({ public: false, allow: ['public'] }, '1.1.1.1')).toEqual([]);
-    // Without it the connection alone decides, as ever.
-    expect(codes({ allow: [] }, '127.0.0.1')).toEqual([]);
+    expect(codes({ public: false, allow: ['loopback'] }, 'a.test')).toHaveLength(1);
+    expect(codes({ public: false, allow: ['loopback'] }, 'localhost')).toEqual([]);
+    // Where all public addresses are allowed, any name may have one; an address speaks for itself.
+    expect(codes({ allow: [] }, 'a.test')).toEqual([]);
+    expect(codes({ allow: [] }, '127.0.0.1')).toHaveLength(1);
   });
 
   it('is the one that was checked: nobody asks a second time', async () => {

@@ -26,7 +26,6 @@ class HttpDelivery implements Required<Delivery> {
   readonly kind = 'http';
   readonly handsOver = false;
   readonly #allowed: Allowed;
-  readonly #isPublic: boolean;
   readonly #secrets: Secrets | undefined;
   readonly #slots: Slots;
   readonly #connections: Connections;
@@ -34,10 +33,8 @@ class HttpDelivery implements Required<Delivery> {
 
   constructor(options?: HttpOptions) {
     const settings = readOptions(options);
-    const { allowed, isPublic, secrets, maxConnections, maxConnectionsPerOrigin, resolve } =
-      settings;
+    const { allowed, secrets, maxConnections, maxConnectionsPerOrigin, resolve } = settings;
     this.#allowed = allowed;
-    this.#isPublic = isPublic;
     this.#secrets = secrets;
     this.#slots = new Slots(maxConnections, maxConnectionsPerOrigin);
     const lookup = guardedLookup(allowed.refusal, resolve);
@@ -54,7 +51,7 @@ class HttpDelivery implements Required<Delivery> {
     const [fault] = [checkUrl(destination.address) ?? [], checkContext(context)].flat();
     if (fault) return invalidOutcome(`${fault.path}: ${fault.message}`);
     const url = new URL(destination.address);
-    const refused = this.#refusedAddress(url);
+    const refused = this.#refused(url);
     if (refused) return brokenOutcome(refused, url.origin, false, undefined);
 
     const limit = new Limit(run);
@@ -89,20 +86,18 @@ class HttpDelivery implements Required<Delivery> {
     (address) => checkUrl(address) ?? this.#checkHost(new URL(address)),
   );
 
-  /** Where only what is listed is allowed, a host that is not can be told of at once. */
   #checkHost(url: URL): TaskFault | undefined {
-    if (this.#isPublic) return undefined;
-    const refused = this.#refusedAddress(url);
-    if (refused) return hostFault(refused.message);
-    const { hostname } = url;
-    if (addressIn(hostname) || !this.#allowed.isHopeless(hostname)) return undefined;
-    return hostFault(`'${hostname}' is not allowed. If it should be, name it in \`allow\`.`);
+    const refused = this.#refused(url);
+    return refused && { path: 'to', code: refused.code, message: refused.message };
   }
 
-  /** A host that is an address is connected to without a lookup. */
-  #refusedAddress({ hostname }: URL): AddressRefused | undefined {
+  /** Why nothing can be sent there, as far as that is known without a lookup. */
+  #refused({ hostname }: URL): AddressRefused | undefined {
     const address = addressIn(hostname);
-    const kind = address && this.#allowed.refusal(hostname, address);
+    if (!address) {
+      return this.#allowed.admits(hostname) ? undefined : new AddressRefused(hostname, 'unlisted');
+    }
+    const kind = this.#allowed.refusal(hostname, address);
     return kind && new AddressRefused(hostname, kind);
   }
 
@@ -163,10 +158,6 @@ class HttpDelivery implements Required<Delivery> {
 /** The address that a host of a URL is; undefined: it is a name. A URL spells all of them so that they end like this. */
 function addressIn(hostname: string): Address | undefined {
   return /[\d\]]$/.test(hostname) ? parseAddress(hostname.replace(/^\[|\]$/g, '')) : undefined;
-}
-
-function hostFault(message: string): TaskFault {
-  return { path: 'destination.address', code: 'INVALID_TASK', message: `The host ${message}` };
 }
 
 const done: Outcome = Object.freeze({ type: 'done' });

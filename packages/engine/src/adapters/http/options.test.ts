@@ -15,7 +15,6 @@ function faultsOf(options: unknown): string[] {
 describe('the options of an HTTP delivery', () => {
   it('can be left out', () => {
     expect(readOptions()).toMatchObject({
-      isPublic: true,
       maxConnections: 1024,
       maxConnectionsPerOrigin: 128,
       idleMs: 4000,
@@ -29,7 +28,11 @@ describe('the options of an HTTP delivery', () => {
   it('are checked all at once', () => {
     const options = {
       allow: ['10.0.0.0/99'],
-      secrets: { good: { bearer: 'a' }, bad: { bearer: '' } },
+      secrets: {
+        good: { bearer: 'a', origins: ['https://a.example'] },
+        bad: { bearer: '', origins: ['https://a.example'] },
+        anywhere: { bearer: 'a' },
+      },
       maxConnections: 0,
       idle: -1,
       tls: 'ca',
@@ -42,6 +45,7 @@ describe('the options of an HTTP delivery', () => {
       'maxSockets',
       'allow.0',
       'secrets.bad',
+      'secrets.anywhere',
       'tls',
       'resolve',
     ]);

@@ -29,7 +29,6 @@ export interface HttpOptions {
 
 interface HttpSettings {
   allowed: Allowed;
-  isPublic: boolean;
   secrets: Secrets | undefined;
   maxConnectionsPerOrigin: number;
   maxConnections: number;
@@ -56,7 +55,6 @@ export function readOptions(options: HttpOptions = {}): HttpSettings {
   const { maxConnectionsPerOrigin, maxConnections, idle } = values as Record<string, number>;
   return {
     allowed,
-    isPublic,
     secrets,
     maxConnectionsPerOrigin: maxConnectionsPerOrigin!,
     maxConnections: maxConnections!,

@@ -154,7 +154,7 @@ describe('a connection that failed', () => {
       class: 'technical',
       code: 'ADDRESS_REFUSED',
       notExecuted: true,
-      message: expect.stringMatching(/^'db' has a private address/),
+      message: expect.stringMatching(/^The host 'db' has a private address/),
     });
   });
 

@@ -10,7 +10,12 @@ import {
 
 const origin = 'https://api.example.com';
 
-async function credentials(secret: Secret): Promise<Credentials> {
+/** A secret without where it may go. */
+type Bare = WithoutOrigins<Secret>;
+type WithoutOrigins<One> = One extends unknown ? Omit<One, 'origins'> : never;
+
+async function credentials(bare: Bare): Promise<Credentials> {
+  const secret = { ...bare, origins: [origin] } as Secret;
   const found = await findSecret({ name: secret }, 'name', origin);
   if (!('credentials' in found)) throw new Error(found.failure.message);
   return found.credentials;
@@ -22,7 +27,7 @@ async function failureOf(secrets: Secrets | undefined, name = 'name') {
 }
 
 describe('a secret', () => {
-  it.each<[Secret, [string, string][]]>([
+  it.each<[Bare, [string, string][]]>([
     [{ authorization: 'Token abc' }, [['authorization', 'Token abc']]],
     [{ bearer: 'abc' }, [['authorization', 'Bearer abc']]],
     [
@@ -45,7 +50,7 @@ describe('a secret', () => {
     const found = await findSecret(
       (...question) => {
         asked.push(...question);
-        return Promise.resolve({ bearer: 'abc' });
+        return Promise.resolve({ bearer: 'abc', origins: [origin] });
       },
       'billing',
       origin,
@@ -96,21 +101,32 @@ describe('a secret', () => {
     expect(await failureOf({ name: { ...secret, origins: [origin] } })).toBeUndefined();
   });
 
+  it.each([undefined, []])(
+    'is not sent anywhere without a list of origins: %j',
+    async (origins) => {
+      const secret = { bearer: 'hunter2', ...(origins ? { origins } : {}) } as unknown as Secret;
+      expect(secretFault(secret)).toContain('has no `origins`');
+      for (const secrets of [{ name: secret }, () => secret]) {
+        expect(await failureOf(secrets)).toMatchObject({ code: 'INVALID_SECRET' });
+      }
+    },
+  );
+
   it.each([
     null,
     'hunter2',
     {},
-    { bearer: '' },
-    { bearer: 7 },
-    { bearer: 'a\r\nx: hunter2' },
-    { authorization: undefined },
-    { basic: { user: 'a' } },
-    { basic: { user: 'a', password: '' } },
-    { basic: 'hunter2' },
-    { headers: {} },
-    { headers: { 'x y': 'hunter2' } },
-    { headers: { host: 'hunter2' } },
-    { headers: { 'x-a': 'hunter2\n' } },
+    { bearer: '', origins: [origin] },
+    { bearer: 7, origins: [origin] },
+    { bearer: 'a\r\nx: hunter2', origins: [origin] },
+    { authorization: undefined, origins: [origin] },
+    { basic: { user: 'a' }, origins: [origin] },
+    { basic: { user: 'a', password: '' }, origins: [origin] },
+    { basic: 'hunter2', origins: [origin] },
+    { headers: {}, origins: [origin] },
+    { headers: { 'x y': 'hunter2' }, origins: [origin] },
+    { headers: { host: 'hunter2' }, origins: [origin] },
+    { headers: { 'x-a': 'hunter2\n' }, origins: [origin] },
     { bearer: 'hunter2', origins: 'https://a' },
     { bearer: 'hunter2', origins: ['https://a/path'] },
   ])('cannot be %j', async (secret) => {
@@ -124,7 +140,7 @@ describe('a secret', () => {
 });
 
 describe('the pattern of what must not be seen', () => {
-  async function hide(secret: Secret, text: string): Promise<string> {
+  async function hide(secret: Bare, text: string): Promise<string> {
     const found = pattern((await credentials(secret)).texts);
     return text.replaceAll(found!, '*');
   }
@@ -136,12 +152,12 @@ describe('the pattern of what must not be seen', () => {
   });
 
   it('finds a password, and what Basic makes of it', async () => {
-    const secret: Secret = { basic: { user: 'me', password: 'pass' } };
+    const secret: Bare = { basic: { user: 'me', password: 'pass' } };
     expect(await hide(secret, 'me pass bWU6cGFzcw== Basic bWU6cGFzcw==')).toBe('me * * *');
   });
 
   it('finds it as JSON and as a part of a URL', async () => {
-    const secret: Secret = { headers: { 'x-key': 'a"b&c' } };
+    const secret: Bare = { headers: { 'x-key': 'a"b&c' } };
     expect(await hide(secret, `a"b&c {"k":"a\\"b&c"} ?k=a%22b%26c`)).toBe('* {"k":"*"} ?k=*');
   });
 

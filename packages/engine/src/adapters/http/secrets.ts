@@ -2,13 +2,13 @@
 import type { Failure } from 'redrive';
 import { headerFault, isConnectionHeader } from './headers.ts';
 
-/** One set of credentials. With `origins` they are sent nowhere else: `https://api.example.com`. */
+/** One set of credentials, and the only `origins` they are sent to: `https://api.example.com`. */
 export type Secret = (
   | { authorization: string }
   | { bearer: string }
   | { basic: { user: string; password: string } }
   | { headers: Readonly<Record<string, string>> }
-) & { origins?: readonly string[] };
+) & { origins: readonly string[] };
 
 /** By name, or a function that finds them: in a vault, a file, the environment. */
 export type Secrets =
@@ -45,7 +45,7 @@ export async function findSecret(
   }
   const wrong = secretFault(secret);
   if (wrong) return missing('INVALID_SECRET', `The secret '${name}' ${wrong}`);
-  if (secret.origins && !secret.origins.includes(origin)) {
+  if (!secret.origins.includes(origin)) {
     const message = `The secret '${name}' is not for ${origin}. If it should be, add that to its \`origins\`.`;
     return {
       failure: { class: 'technical', code: 'SECRET_REFUSED', message, notExecuted: true },
@@ -58,7 +58,10 @@ export async function findSecret(
 export function secretFault(secret: unknown): string | undefined {
   if (typeof secret !== 'object' || secret === null) return shape;
   const { origins } = secret as { origins?: unknown };
-  if (origins !== undefined && !(Array.isArray(origins) && origins.every(isOrigin))) {
+  if (origins === undefined || (Array.isArray(origins) && origins.length === 0)) {
+    return "has no `origins`, so any receiver could be sent it. List where it may go, such as ['https://api.example.com'].";
+  }
+  if (!Array.isArray(origins) || !origins.every(isOrigin)) {
     return "has `origins` that are not a list of origins such as 'https://api.example.com'.";
   }
   if (!hasTexts(secret)) return shape;

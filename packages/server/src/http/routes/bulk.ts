@@ -50,6 +50,7 @@ export const bulkRoutes: Routes = (app, { engine }) => {
           'NOTHING_MATCHES',
           'TOO_MANY_JOBS',
           'NO_DESTINATION',
+          'ADDRESS_REFUSED',
           'INVALID_TASK',
         ),
       },

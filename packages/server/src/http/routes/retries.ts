@@ -32,6 +32,7 @@ export const retryRoutes: Routes = (app, { engine }) => {
           'ALL_REJECTED',
           'INVALID_TASK',
           'NO_DESTINATION',
+          'ADDRESS_REFUSED',
           'UNKNOWN_POLICY',
           'INVALID_PAYLOAD',
           'INVALID_ID',
