@@ -122,6 +122,57 @@ describe('single calls', () => {
   });
 });
 
+describe('a slow store', () => {
+  /** Every insert waits until it is let go. */
+  function slowStage() {
+    const { clock, store, intake } = stage();
+    const { insert } = store;
+    const gates: (() => void)[] = [];
+    store.insert = async (tasks, tx) => {
+      await new Promise<void>((resolve) => gates.push(resolve));
+      return insert.call(store, tasks, tx);
+    };
+    return { clock, store, intake, gates };
+  }
+  const ordered = () => submitted(newTask({ orderingKey: 'customer 7' }));
+
+  it('gets one ordered batch at a time, so that a later task is never stored before an earlier one', async () => {
+    const { clock, store, intake, gates } = slowStage();
+    const first = ordered();
+    const second = ordered();
+    const results = [intake.add(first)];
+    await clock.advance(0);
+    results.push(intake.add(second));
+    await clock.advance(0);
+    expect(gates).toHaveLength(1);
+    gates[0]!();
+    await results[0];
+    await clock.advance(0);
+    expect(gates).toHaveLength(2);
+    gates[1]!();
+    expect(await Promise.all(results)).toEqual(['accepted', 'accepted']);
+    const [newest, oldest] = await store.list({ limit: 9 });
+    expect(newest!.messageId).toBe(second.task.messageId);
+    expect(newest!.id).toBeGreaterThan(oldest!.id);
+  });
+
+  it('gets two batches at a time of tasks that have no order, and a third one after them', async () => {
+    const { clock, intake, gates } = slowStage();
+    const results: Promise<unknown>[] = [];
+    for (let n = 0; n < 3; n++) {
+      results.push(intake.add(submitted()));
+      await clock.advance(0);
+    }
+    expect(gates).toHaveLength(2);
+    gates[0]!();
+    await results[0];
+    await clock.advance(0);
+    expect(gates).toHaveLength(3);
+    for (const go of gates) go();
+    expect(await Promise.all(results)).toEqual(['accepted', 'accepted', 'accepted']);
+  });
+});
+
 describe('what several callers have', () => {
   it('at the same moment is one commit, and each hears of its own', async () => {
     const { intake, calls, store } = stage();

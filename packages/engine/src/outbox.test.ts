@@ -91,6 +91,30 @@ describe('a review message', () => {
     expect(texts()).toEqual(['1 GAVE_UP', '1 GAVE_UP']);
   });
 
+  it('that is committed while the outbox is being read is published without polling', async () => {
+    const { clock, engine, store, texts } = stage();
+    const { takeOutbox } = store;
+    let go = nothing as () => void;
+    const gate = new Promise<void>((resolve) => {
+      go = () => resolve();
+    });
+    // The first look finds nothing, and its answer arrives after the message was committed.
+    store.takeOutbox = async (...args) => {
+      store.takeOutbox = takeOutbox;
+      const messages = await takeOutbox.apply(store, args);
+      await gate;
+      return messages;
+    };
+    await engine.start();
+    await clock.advance(0);
+    await engine.submit('a', 1);
+    await clock.advance(0);
+    expect(texts()).toEqual([]);
+    go();
+    await clock.advance(0);
+    expect(texts()).toEqual(['1 GAVE_UP']);
+  });
+
   it('that nobody takes is tried without end, and shown', async () => {
     const { clock, engine, broker, texts, said } = stage();
     broker.answer = () => refused;

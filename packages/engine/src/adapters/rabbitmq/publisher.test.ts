@@ -9,6 +9,7 @@ import { rabbitmq } from './index.ts';
 /** The server has to start, on a busy machine. */
 const START_MS = 60_000;
 const MAX_ALONE = 16;
+const LATE_MS = 54_321;
 
 const nothing = () => undefined;
 const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
@@ -63,6 +64,48 @@ describeService('RabbitMQ', () => {
     );
     expect(outcomes).toEqual(messages.map((_, i) => (i % 5 === 0 ? 'unroutable' : 'confirmed')));
     expect(await client.depth(queue)).toBe(400);
+    await broker.close();
+  });
+
+  it('a channel that left out a confirm gets no further message: its late answer could be taken for another one', async () => {
+    await using client = await rabbitmqClient(server.url);
+    const queue = await client.queue();
+    const late: (() => void)[] = [];
+    const clock: Clock = {
+      now: () => systemClock.now(),
+      monotonic: () => systemClock.monotonic(),
+      setTimer: (callback, ms, isQuiet) => {
+        // By its length: this is the time limit of the message that is not confirmed in time.
+        if (ms === LATE_MS) late.push(callback);
+        return systemClock.setTimer(callback, ms, isQuiet);
+      },
+      clearTimer: (timer) => systemClock.clearTimer(timer),
+    };
+    const broker = rabbitmq({ url: server.url, log, clock });
+    await broker.open();
+    // The number of a message in its channel.
+    const taken = async () => (await client.take(queue)).properties.headers?.['x-redrive-seq'];
+    const options = { timeoutMs: 60_000 };
+    expect(await Promise.all(broker.publish([message(queue)], options))).toEqual([
+      { outcome: 'confirmed' },
+    ]);
+    expect(await taken()).toBe(1);
+
+    const [unconfirmed] = broker.publish([message(queue)], { timeoutMs: LATE_MS });
+    // Before anything can be read from the socket, its confirm included.
+    for (const callback of late) callback();
+    expect(await unconfirmed).toMatchObject({
+      outcome: 'unknown',
+      failure: { code: 'CONFIRM_TIMEOUT' },
+    });
+    await expect.poll(() => client.depth(queue)).toBe(1);
+    expect(await taken()).toBe(2);
+
+    expect(await Promise.all(broker.publish([message(queue)], options))).toEqual([
+      { outcome: 'confirmed' },
+    ]);
+    // The first one of another channel.
+    expect(await taken()).toBe(1);
     await broker.close();
   });
 
