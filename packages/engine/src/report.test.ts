@@ -157,13 +157,19 @@ describe('a failure that is reported', () => {
     expect(task!.dueAtMs - engine.clock.now()).toBe(3_600_000);
   });
 
+  it('is accepted with a payload of exactly the limit', async () => {
+    const { engine } = stage();
+    const payload = new Uint8Array(1 << 20);
+    expect(await engine.report([{ ...failed, payload }])).toMatchObject([{ status: 'accepted' }]);
+  });
+
   it.each<[Partial<FailureReport>, string, string]>([
     [{ messageId: 'x' }, 'INVALID_ID', 'id'],
     [{ attempt: 0 }, 'INVALID_TASK', 'attempt'],
     [{ attempt: 1.5 }, 'INVALID_TASK', 'attempt'],
     [{ maxAttempts: 0 }, 'INVALID_TASK', 'maxAttempts'],
     [{ to: { kind: 'queue', address: '' } }, 'NO_DESTINATION', 'to'],
-    [{ payload: new Uint8Array(2 << 20) }, 'PAYLOAD_TOO_LARGE', 'payload'],
+    [{ payload: new Uint8Array((1 << 20) + 1) }, 'PAYLOAD_TOO_LARGE', 'payload'],
     [{ policy: 'none' }, 'UNKNOWN_POLICY', 'policy'],
     [{ orderingKey: '' }, 'INVALID_TASK', 'orderingKey'],
     [{ dueAtMs: Number.NaN }, 'INVALID_TASK', 'dueAt'],

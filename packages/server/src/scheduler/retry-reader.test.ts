@@ -392,19 +392,89 @@ describe('a message that cannot be understood', () => {
     });
   });
 
-  it('over the size limit goes whole into the inbox as TOO_LARGE', () => {
-    const payload = encodeProtobuf(message);
-    const maxPayloadBytes = payload.length;
-    const atLimit = retryReader({ ...options, maxPayloadBytes })(received(payload));
-    expect(atLimit.type).toBe('failure');
-    const over = retryReader({ ...options, maxPayloadBytes: maxPayloadBytes - 1 });
-    const item = itemOf(over(received(payload)));
-    expect(item).toMatchObject({ reason: 'TOO_LARGE', payload });
-    expect(item.failure).toMatchObject({ class: 'technical', code: 'TOO_LARGE' });
-    expect(item.outbox?.headers).toEqual({
-      'content-type': 'application/json',
-      'x-review-reason': 'TOO_LARGE',
+});
+
+describe('the size limit', () => {
+  const encodings = [
+    ['JSON with base64', (one: RetryMessage) => encodeJson(one)],
+    ['JSON with a Buffer of Node', (one: RetryMessage) => encodeJson(one, 'buffer')],
+    ['protobuf', encodeProtobuf],
+  ] as const;
+  /** Each byte is as long as it can be in the list of numbers that Node makes of a Buffer. */
+  const payloadOf = (bytes: number) => new Uint8Array(bytes).fill(255);
+  const readWith = (payload: Uint8Array, maxPayloadBytes = options.maxPayloadBytes) =>
+    retryReader({ ...options, maxPayloadBytes })(received(payload));
+
+  it.each(encodings)('is for the original payload: 900 kB in %s are accepted', (_, encode) => {
+    const originalPayload = payloadOf(900_000);
+    const report = reportOf(readWith(encode({ ...message, originalPayload })));
+    expect(Buffer.from(report.payload as Uint8Array).equals(originalPayload)).toBe(true);
+  });
+
+  it.each(encodings)(
+    'accepts a payload of exactly the limit in %s, and puts one with a byte more into the inbox whole',
+    (_, encode) => {
+      for (const limit of [1, 1000, 1024 * KiB]) {
+        const at = encode({ ...message, originalPayload: payloadOf(limit) });
+        expect(reportOf(readWith(at, limit)).payload).toHaveLength(limit);
+        const over = encode({ ...message, retryCount: 2, originalPayload: payloadOf(limit + 1) });
+        const item = itemOf(readWith(over, limit));
+        expect(item).toMatchObject({
+          reason: 'TOO_LARGE',
+          failure: {
+            class: 'technical',
+            code: 'TOO_LARGE',
+            message: `The original payload has ${limit + 1} bytes; REDRIVE_MAX_PAYLOAD_BYTES is ${limit}.`,
+          },
+        });
+        expect(item.payload).toBe(over);
+        expect(item.messageId).toBe(itemOf(readWith(over, limit)).messageId);
+        expect(item.outbox?.headers).toEqual({
+          'content-type': 'application/json',
+          'x-review-reason': 'TOO_LARGE',
+          'x-original-queue': 'orders',
+        });
+        const body: unknown = JSON.parse(Buffer.from(item.outbox?.payload ?? []).toString());
+        expect(body).toMatchObject({ original_queue: 'orders', retry_count: 2 });
+      }
+    },
+  );
+
+  it('gives the envelope 5 times the limit and 64 KiB more; what is larger is not even read', () => {
+    const limit = 10_000;
+    const mostBytes = 5 * limit + 64 * KiB;
+    const padded = (bytes: number) => {
+      const bare = encodeJson({ ...message, errorReason: 'x' }).length;
+      return encodeJson({ ...message, errorReason: 'x'.repeat(bytes - bare + 1) });
+    };
+    expect(padded(mostBytes)).toHaveLength(mostBytes);
+    expect(readWith(padded(mostBytes), limit).type).toBe('failure');
+    const item = itemOf(readWith(padded(mostBytes + 1), limit));
+    expect(item).toMatchObject({
+      reason: 'TOO_LARGE',
+      failure: {
+        message: `The message has ${mostBytes + 1} bytes; with REDRIVE_MAX_PAYLOAD_BYTES=${limit} at most ${mostBytes} are read.`,
+      },
     });
-    expect(item.messageId).toBe(itemOf(over(received(payload))).messageId);
+    expect(item.payload).toHaveLength(mostBytes + 1);
+  });
+
+  it('gives no envelope more than 16 MiB', () => {
+    const most = 16 * 1024 * KiB;
+    const overhead = encodeProtobuf({ ...message, originalPayload: payloadOf(most - 100) }).length;
+    const fitting = most - 100 - (overhead - most);
+    const at = encodeProtobuf({ ...message, originalPayload: payloadOf(fitting) });
+    expect(at).toHaveLength(most);
+    expect(reportOf(readWith(at, most)).payload).toHaveLength(fitting);
+    const over = encodeProtobuf({ ...message, originalPayload: payloadOf(fitting + 1) });
+    expect(itemOf(readWith(over, most)).reason).toBe('TOO_LARGE');
+  });
+
+  it('does not let a large message of nothing but brackets block the process', () => {
+    const deep = Buffer.from('['.repeat(5_000_000));
+    const { item } = retryReader(options)(received(deep, { contentType: 'application/json' })) as {
+      item: { failure: { message: string } };
+    };
+    expect(item.failure.message).toBe('Its JSON is nested more than 1000 levels deep.');
   });
 });

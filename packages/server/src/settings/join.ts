@@ -47,6 +47,8 @@ export async function joinSettings(given: Parts): Promise<Joined> {
   const settings: Settings = {
     ...plain,
     tokens: values.tokens ?? [],
+    maxRequestBytes:
+      values.maxRequestBytes ?? Math.max(8 * MiB, bytesInBase64(values.maxPayloadBytes)),
     logFormat: logFormat ?? (isTty ? 'pretty' : 'json'),
     policy: readPolicy(given, faults),
     policies: readPolicies(config['policies'], faults),
@@ -63,6 +65,15 @@ export async function joinSettings(given: Parts): Promise<Joined> {
 /** What HTTP deliveries may connect to. A service that only its own machine reaches may reach that machine. */
 export function allowOf({ host, httpAllow }: Settings): readonly string[] {
   return isLoopback(host) ? [...httpAllow, 'loopback'] : httpAllow;
+}
+
+const MiB = 1024 * 1024;
+/** Of a request, beside its payload. */
+const OTHER_BYTES = 64 * 1024;
+
+/** A request with a payload of that size, written as base64. */
+function bytesInBase64(payloadBytes: number): number {
+  return Math.ceil(payloadBytes / 3) * 4 + OTHER_BYTES;
 }
 
 /** Whether nobody but this machine can connect there. */
@@ -235,9 +246,11 @@ function warningsOf(settings: Settings, { values, written }: Parts): string[] {
       `BASE_DELAY_MS (${baseDelayMs}) is over MAX_DELAY_MS (${maxDelayMs}): every delay is ${maxDelayMs} ms.`,
     );
   }
-  if (settings.maxRequestBytes < settings.maxPayloadBytes) {
+  const { maxRequestBytes, maxPayloadBytes } = settings;
+  const needed = bytesInBase64(maxPayloadBytes);
+  if (maxRequestBytes < needed) {
     warnings.push(
-      'REDRIVE_MAX_REQUEST_BYTES is below REDRIVE_MAX_PAYLOAD_BYTES: requests with the largest payloads are refused.',
+      `REDRIVE_MAX_REQUEST_BYTES (${maxRequestBytes}) is too little for the largest payload in base64, so that such requests are refused. With REDRIVE_MAX_PAYLOAD_BYTES=${maxPayloadBytes}, ${needed} are enough.`,
     );
   }
   if (settings.rabbitmqUrl === undefined) {

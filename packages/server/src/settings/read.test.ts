@@ -309,6 +309,34 @@ describe('faults', () => {
   });
 });
 
+describe('the largest request', () => {
+  const MiB = 1024 * 1024;
+  const limitWith = async (env: Record<string, string>) => {
+    const reading = await read(env);
+    if (!reading.ok) throw new Error('it has faults');
+    return { bytes: reading.settings.maxRequestBytes, warnings: reading.warnings };
+  };
+
+  it('is 8 MiB, or what the largest payload needs in base64', async () => {
+    expect(await limitWith({})).toEqual({ bytes: 8 * MiB, warnings: [] });
+    const largest = { REDRIVE_MAX_PAYLOAD_BYTES: `${16 * MiB}` };
+    const needed = Math.ceil((16 * MiB) / 3) * 4 + 64 * 1024;
+    expect(await limitWith(largest)).toEqual({ bytes: needed, warnings: [] });
+  });
+
+  it('is as it was set, with a warning where it is too small for a payload that is allowed', async () => {
+    const env = { REDRIVE_MAX_PAYLOAD_BYTES: '3000', REDRIVE_MAX_REQUEST_BYTES: '69535' };
+    expect(await limitWith(env)).toEqual({
+      bytes: 69_535,
+      warnings: [
+        'REDRIVE_MAX_REQUEST_BYTES (69535) is too little for the largest payload in base64, so that such requests are refused. With REDRIVE_MAX_PAYLOAD_BYTES=3000, 69536 are enough.',
+      ],
+    });
+    const enough = { ...env, REDRIVE_MAX_REQUEST_BYTES: '69536' };
+    expect((await limitWith(enough)).warnings).toEqual([]);
+  });
+});
+
 describe('warnings', () => {
   it('are given for names that are not known', async () => {
     write('.env', 'DATABSE_URL=x\nSOMETHING=else\n');

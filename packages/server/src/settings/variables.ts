@@ -185,15 +185,17 @@ export const variables = {
     min: 1,
     max: 16 * MiB,
     default: MiB,
-    about: 'A larger payload is refused by the API, and goes to the inbox from a queue.',
+    about:
+      'The largest payload, without the message around it. A larger one is refused by the API; from a queue it goes to the inbox. A message of the retry queue may have 5 times as many bytes and 64 KiB more, at most 16 MiB.',
   },
   maxRequestBytes: {
     env: 'REDRIVE_MAX_REQUEST_BYTES',
     kind: 'integer',
     min: 1024,
     max: 64 * MiB,
-    default: 8 * MiB,
+    usual: '8388608, or what the largest payload needs in base64',
     about: 'A larger request is refused.',
+    example: '16777216',
   },
   requestTimeoutMs: {
     env: 'REDRIVE_REQUEST_TIMEOUT_MS',

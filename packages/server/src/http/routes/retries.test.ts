@@ -376,6 +376,46 @@ describe('faults of one message', () => {
     });
   });
 
+  it.each([
+    ['JSON', (bytes: number) => ({ payload: 'x'.repeat(bytes - 2) })],
+    [
+      'JSON that is longer on the wire',
+      (bytes: number) => ({ payload: 'é'.repeat((bytes - 2) >> 1) + 'x'.repeat(bytes % 2) }),
+    ],
+    ['base64', (bytes: number) => ({ payload_base64: Buffer.alloc(bytes, 255).toString('base64') })],
+  ])('are a payload of one byte over the limit in %s, and not one of the limit', async (_, of) => {
+    const { ask, engine } = await stage();
+    // As a client may write it that keeps to ASCII: up to three times as long.
+    const post = (body: object) =>
+      ask({
+        method: 'POST',
+        url,
+        text: JSON.stringify(body).replaceAll('é', '\\u00e9'),
+        headers: { 'content-type': 'application/json' },
+      });
+    const limit = settings.maxPayloadBytes;
+    const at = { destination: 'queue:a', ...of(limit) };
+    const over = { destination: 'queue:a', ...of(limit + 1) };
+    const refused = { status: 413, body: { code: 'PAYLOAD_TOO_LARGE' } };
+    expect(await post(at)).toMatchObject({ status: 202 });
+    expect(await post({ ...at, retry_count: 0 })).toMatchObject({ status: 202 });
+    expect(await post(over)).toMatchObject(refused);
+    expect(await post({ ...over, retry_count: 0 })).toMatchObject(refused);
+    const items = [at, over, { ...at, retry_count: 0 }, { ...over, retry_count: 0 }];
+    expect(await post({ items })).toMatchObject({
+      status: 202,
+      body: {
+        accepted: [{ index: 0 }, { index: 2 }],
+        rejected: [
+          { index: 1, code: 'PAYLOAD_TOO_LARGE' },
+          { index: 3, code: 'PAYLOAD_TOO_LARGE' },
+        ],
+      },
+    });
+    const tasks = await engine.list({ limit: 10 });
+    expect(tasks.map(({ payload }) => payload.length)).toEqual([limit, limit, limit, limit]);
+  });
+
   it('are a payload that nobody can write', async () => {
     const { ask } = await stage();
     const send = (more: string) =>
