@@ -3,11 +3,11 @@ import { seededRandom, virtualClock } from 'redrive/testing';
 import { EngineError } from './errors.ts';
 import { describe, expect, it } from 'vitest';
 import { memory, MemoryAudit } from './adapters/memory/index.ts';
-import type { Reading } from './consumer.ts';
+import type { Reading, SourceOptions } from './consumer.ts';
 import { createEngine } from './engine.ts';
 import type { EngineOptions } from './engine-options.ts';
 import type { Log } from './host.ts';
-import type { ConsumeLimits, Received } from './ports/broker.ts';
+import type { ConsumeLimits, Publication, Published, Received } from './ports/broker.ts';
 import { outboxMessage } from './testing/fixtures.ts';
 import { createTestBroker } from './testing/index.ts';
 
@@ -351,20 +351,209 @@ function away(): EngineError {
 }
 
 describe('a message of more than 16 MiB', () => {
-  it('stays where it is and stops its source, which says so; the others are kept', async () => {
-    const { clock, engine, broker, put, task, left } = stage();
+  const large = new Uint8Array(16 * 1024 * 1024 + 1).fill(7);
+  const why = { class: 'transient', code: 'BROKER_REFUSED', message: 'It is full.' } as const;
+  const refused = { outcome: 'refused', failure: why } as const;
+
+  /** Another source, which has a place for such messages unless told otherwise. */
+  function largeStage(options: Partial<SourceOptions> = {}) {
+    const scene = stage();
+    const { engine, broker } = scene;
+    engine.consume({
+      broker,
+      source: 'large',
+      read,
+      oversized: ({ payload }) => ({
+        address: 'too-large',
+        payload,
+        headers: { 'x-odd': 'b', 'x-redrive-why': 'size' },
+        contentType: 'text/plain',
+        extra: { amqp: {} },
+      }),
+      ...options,
+    });
+    const putLarge = () => broker.put('large', { payload: large });
+    const put = (n: number) => broker.put('large', { payload: Buffer.from(JSON.stringify({ n })) });
+    const report = () => engine.stats().sources.find(({ source }) => source === 'large');
+    const left = () => broker.unacknowledged('large');
+    const addresses = () => broker.published.map(({ address }) => address);
+    return { ...scene, putLarge, put, report, left, addresses };
+  }
+
+  it('is published whole, acknowledged after the confirm and logged, and intake goes on', async () => {
+    const { clock, engine, broker, put, putLarge, task, left, report, said } = largeStage();
+    let confirm = nothing as () => void;
+    broker.answer = () =>
+      new Promise((resolve) => {
+        confirm = () => resolve({ outcome: 'confirmed' });
+      });
     await engine.start();
-    put({ n: 1 });
-    await clock.advance(0);
-    broker.put(SOURCE, { payload: new Uint8Array(16 * 1024 * 1024 + 1) });
-    put({ n: 2 });
+    putLarge();
+    put(1);
     await clock.advance(0);
     expect(await task(1)).toBeDefined();
-    expect(await task(2)).toBeUndefined();
+    expect(left()).toBe(1);
+    expect(report()).toEqual({ source: 'large', state: 'consuming' });
+    confirm();
+    await clock.advance(0);
+    expect(left()).toBe(0);
+    expect(broker.published).toMatchObject([{ address: 'too-large', contentType: 'text/plain' }]);
+    expect(Buffer.from(broker.published[0]!.payload).equals(large)).toBe(true);
+    expect(said).toEqual(['a message was too large to be stored: it was published to too-large']);
+    expect((await engine.inbox.items({ limit: 9 })).items).toEqual([]);
+    await engine.stop();
+  });
+
+  it('of exactly 16 MiB is read', async () => {
+    const { clock, engine, broker, left, addresses } = largeStage();
+    await engine.start();
+    broker.put('large', { payload: large.subarray(1) });
+    await clock.advance(0);
+    expect(left()).toBe(0);
+    expect(addresses()).toEqual(['manual-review.pending']);
+    expect((await engine.inbox.items({ limit: 9 })).items).toMatchObject([
+      { reason: 'UNREADABLE' },
+    ]);
+  });
+
+  it('is published one at a time, however many there are', async () => {
+    const { clock, engine, broker, putLarge, left } = largeStage();
+    let underway = 0;
+    let most = 0;
+    broker.answer = async () => {
+      underway += 1;
+      most = Math.max(most, underway);
+      await Promise.resolve();
+      underway -= 1;
+      return { outcome: 'confirmed' };
+    };
+    await engine.start();
+    for (let n = 0; n < 5; n++) putLarge();
+    await clock.advance(0);
+    expect(broker.published).toHaveLength(5);
+    expect([left(), most]).toEqual([0, 1]);
+  });
+
+  it('is tried again at once where its queue has to be made first, which stops nothing', async () => {
+    const { clock, engine, broker, putLarge, left, report } = largeStage();
+    let returns = 2;
+    broker.answer = () => (returns-- > 0 ? { outcome: 'unroutable' } : { outcome: 'confirmed' });
+    await engine.start();
+    putLarge();
+    await clock.advance(0);
+    expect(report()).toEqual({ source: 'large', state: 'consuming' });
+    await clock.advance(300);
+    expect(left()).toBe(0);
+    expect(report()).toEqual({ source: 'large', state: 'consuming' });
+  });
+
+  it.each<[Published, string]>([
+    [refused, 'It was not published to too-large: It is full.'],
+    [{ outcome: 'unroutable' }, 'Queue too-large does not exist, and could not be created.'],
+    [{ ...refused, outcome: 'impossible' }, 'It was not published to too-large: It is full.'],
+    [
+      { outcome: 'lost', failure: { class: 'transient', code: 'CONNECTION_LOST' } },
+      'It was not published to too-large: CONNECTION_LOST.',
+    ],
+  ])(
+    'stops its source, and no other, while its publish is answered by %j, and says why; then it goes on',
+    async (answer, sentence) => {
+      const { clock, engine, broker, put, putLarge, task, left, report, said } = largeStage();
+      broker.answer = ({ address }) =>
+        address === 'too-large' ? answer : { outcome: 'confirmed' };
+      await engine.start();
+      putLarge();
+      await clock.advance('1s');
+      put(1);
+      broker.put(SOURCE, { payload: Buffer.from('{"n":2}') });
+      await clock.advance('10m');
+      expect(report()).toMatchObject({ state: 'stopped', why: expect.stringContaining(sentence) });
+      expect(report()?.why).toContain('A message of 16777217 bytes');
+      expect(said.filter((text) => text.startsWith('a source has stopped'))).toHaveLength(1);
+      // Nothing is lost, and nothing more is taken from there.
+      expect(left()).toBe(2);
+      expect(await task(1)).toBeUndefined();
+      expect(await task(2)).toBeDefined();
+      broker.answer = () => ({ outcome: 'confirmed' });
+      await clock.advance('30s');
+      expect(left()).toBe(0);
+      expect(await task(1)).toBeDefined();
+      expect(report()).toEqual({ source: 'large', state: 'consuming' });
+      expect(broker.published.filter(({ address }) => address === 'too-large')).toHaveLength(1);
+    },
+  );
+
+  it('is published without its headers where the broker does not take them', async () => {
+    const { clock, engine, broker, putLarge, left, said } = largeStage();
+    broker.answer = ({ headers }) =>
+      'x-odd' in headers ? { ...refused, outcome: 'impossible' } : { outcome: 'confirmed' };
+    await engine.start();
+    putLarge();
+    await clock.advance(0);
+    expect(left()).toBe(0);
+    const [{ payload, ...rest }] = broker.published as [Publication];
+    expect(rest).toEqual({ address: 'too-large', headers: { 'x-redrive-why': 'size' } });
+    expect(Buffer.from(payload).equals(large)).toBe(true);
+    expect(said[0]).toBe('a large message was published without its own headers and properties');
+  });
+
+  it.each<[Partial<SourceOptions>, string]>([
+    [{ oversized: undefined as never }, 'The source has no `oversized`'],
+    [
+      {
+        oversized: () => {
+          throw new TypeError('a fault');
+        },
+      },
+      'has thrown: TypeError: a fault',
+    ],
+  ])('stops its source where nobody says where it goes', async (options, sentence) => {
+    const { clock, engine, putLarge, left, report } = largeStage(options);
+    await engine.start();
+    putLarge();
+    await clock.advance('1m');
+    expect(report()).toMatchObject({ state: 'stopped', why: expect.stringContaining(sentence) });
+    expect(left()).toBe(1);
+  });
+
+  it('is left to the broker at the end, without waiting for a confirm', async () => {
+    const { clock, engine, broker, putLarge, left } = largeStage();
+    broker.answer = () => new Promise(() => {});
+    await engine.start();
+    putLarge();
+    putLarge();
+    await clock.advance(0);
+    const stopped = engine.stop();
+    await clock.advance(0);
+    await stopped;
     expect(left()).toBe(2);
-    const [source] = engine.stats().sources;
-    expect(source).toMatchObject({ source: SOURCE, state: 'stopped' });
-    expect(source?.why).toContain('16777217 bytes');
+  });
+
+  it('that came over a channel that is gone is not tried any more, and says nothing', async () => {
+    const { clock, engine, broker, report } = largeStage();
+    let receive: (message: Received) => void = nothing;
+    let acks = 0;
+    broker.consume = async (_source, _limits, callback) => {
+      receive = callback;
+      const ack = async () => void (acks += 1);
+      return { ack, requeue: async () => undefined, stop: async () => undefined };
+    };
+    broker.answer = () => refused;
+    await engine.start();
+    const message: Received = { tag: 0, payload: large, headers: {}, redelivered: false };
+    receive(message);
+    await clock.advance('1m');
+    // This consumer cannot be told to take no more: it goes on, and why is said all the same.
+    expect(report()).toMatchObject({ state: 'consuming', why: expect.stringContaining('full') });
+    message.gone = true;
+    expect(report()).toEqual({ source: 'large', state: 'consuming' });
+    broker.answer = () => ({ outcome: 'confirmed' });
+    await clock.advance('1m');
+    expect([broker.published.length, acks]).toEqual([0, 0]);
+    // The same one, over the next channel.
+    receive({ ...message, gone: false });
+    await clock.advance(0);
+    expect([broker.published.length, acks]).toEqual([1, 1]);
   });
 });
 

@@ -4,8 +4,9 @@ import type { Intake } from './intake.ts';
 import { itemOf } from './item.ts';
 import type { SourceReport } from './engine.ts';
 import type { Accepted, Arrival } from './moves.ts';
+import { MAX_MESSAGE_BYTES, OversizedMessages } from './oversized.ts';
 import { persist } from './patience.ts';
-import type { Broker, Consumer, Received } from './ports/broker.ts';
+import type { Broker, Consumer, Publication, Received } from './ports/broker.ts';
 import type { Inbox, RawItem } from './ports/inbox.ts';
 import type { NewOutboxMessage } from './ports/schedule.ts';
 import type { FailureReport, Reporter } from './report.ts';
@@ -25,6 +26,11 @@ export interface SourceOptions {
   source: string;
   /** Pure: what this message means. */
   read: (message: Received) => Reading;
+  /**
+   * What is published in place of a message of more than 16 MiB, which no store takes. It is acknowledged after the confirm.
+   * Without this, or while it cannot be published, such a message stops the source.
+   */
+  oversized?: (message: Received) => Publication;
   /** Messages and bytes that are taken in and not committed yet. */
   maxMessages?: number;
   maxBytes?: number;
@@ -33,8 +39,6 @@ export interface SourceOptions {
 const MAX_BATCH = 500;
 /** While one batch is committed, the next is read, and the one before acknowledged. */
 const MAX_UNDERWAY = 2;
-/** Past this a message goes nowhere, not even into the inbox: somebody has to look at its queue. */
-const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
 /** As it is stored. */
 type Taken = { type: 'arrival'; arrival: Arrival } | { type: 'unreadable'; item: Unreadable };
@@ -51,9 +55,8 @@ export class SourceConsumer {
   #waiting: Received[] = [];
   #consumer: Consumer | undefined;
   readonly #underway = new Set<Promise<void>>();
+  readonly #oversized: OversizedMessages;
   #isScheduled = false;
-  /** Why it stopped by itself. */
-  #why: string | undefined;
 
   /** `inboxed` is told when something went straight to the inbox, and what of it could not be read. */
   constructor(
@@ -70,13 +73,28 @@ export class SourceConsumer {
     this.#inbox = inbox;
     this.#host = host;
     this.#inboxed = inboxed;
+    const { broker, source, oversized: publicationOf } = options;
+    this.#oversized = new OversizedMessages({
+      broker,
+      source,
+      publicationOf,
+      host,
+      until: this.#ending.signal,
+      acknowledge: async (message) => this.#consumer?.ack([message]),
+      stuck: () => this.#consumer?.drain?.(),
+    });
   }
 
   async start(): Promise<void> {
     if (this.#consumer) return;
     const { broker, source, maxMessages = 1000, maxBytes = 64 * 1024 * 1024 } = this.#options;
     this.#consumer = await broker.consume(source, { maxMessages, maxBytes }, (message) => {
-      if (message.payload.length > MAX_MESSAGE_BYTES) return this.#halt(message.payload.length);
+      if (message.payload.length > MAX_MESSAGE_BYTES) {
+        this.#oversized.add(message);
+        // Before that nobody could acknowledge it.
+        if (this.#consumer) this.#oversized.run();
+        return;
+      }
       // Those of a channel that is gone come again: kept, they would pile up while the store is away.
       if (this.#waiting.length >= maxMessages) {
         this.#waiting = this.#waiting.filter(({ gone }) => !gone);
@@ -85,13 +103,16 @@ export class SourceConsumer {
       this.#schedule();
     });
     // What came before there was somebody to acknowledge it with has waited.
-    if (this.#why !== undefined) await this.#consumer.stop();
-    else this.#schedule();
+    this.#schedule();
+    this.#oversized.run();
   }
 
   get report(): SourceReport {
     const { source } = this.#options;
-    if (this.#why !== undefined) return { source, state: 'stopped', why: this.#why };
+    const { why } = this.#oversized;
+    // One that cannot be told to stop goes on with what it can.
+    if (why !== undefined)
+      return { source, state: this.#consumer?.drain ? 'stopped' : 'consuming', why };
     if (this.#consumer?.state) return { source, ...this.#consumer.state };
     return { source, state: this.#consumer ? 'consuming' : 'waiting' };
   }
@@ -99,22 +120,8 @@ export class SourceConsumer {
   /** Ends it: what is not committed goes back to the broker. */
   async stop(): Promise<void> {
     this.#ending.abort();
-    await Promise.all(this.#underway);
+    await Promise.all([...this.#underway, this.#oversized.ended()]);
     await this.#consumer?.stop();
-  }
-
-  /** What is not committed, that message included, stays with the broker. */
-  #halt(bytes: number): void {
-    if (this.#why !== undefined) return;
-    const { source } = this.#options;
-    this.#why = `A message of ${bytes} bytes is at its head; ${MAX_MESSAGE_BYTES} are taken at most. Take it out of ${source}, and start again.`;
-    this.#host.log.error(
-      { source, bytes },
-      'a message is far too large: its queue is not read any more',
-    );
-    void this.stop().catch((error: unknown) =>
-      this.#host.log.warn({ err: error, source }, 'the consumer did not end by itself'),
-    );
   }
 
   #schedule(): void {

@@ -13,6 +13,7 @@ import { type Clock, presets } from 'redrive';
 import { createObservers, type Observers } from './observe/index.ts';
 import type { LogOutput } from './observe/log.ts';
 import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
+import { oversizedMessage } from './scheduler/oversized.ts';
 import { DEAD_LETTER_QUEUE, ownQueues, topologyOf } from './scheduler/queues.ts';
 import { retryReader } from './scheduler/retry-reader.ts';
 import { reviewOf } from './scheduler/review-message.ts';
@@ -136,10 +137,26 @@ async function consume(
   const { maxAttempts = presets.scheduler.maxAttempts } = policy;
   const reading = { ...reviewing(settings), maxPayloadBytes, carry, nowMs: () => Date.now() };
   const retries = { ...reading, source: retryQueue, defaultMaxRetries: maxAttempts - 1 };
-  engine.consume(observers.source({ broker, source: retryQueue, read: retryReader(retries) }));
+  const oversized = (source: string) =>
+    oversizedMessage({ source, carry, isDeadLetter: source === DEAD_LETTER_QUEUE });
+  engine.consume(
+    observers.source({
+      broker,
+      source: retryQueue,
+      read: retryReader(retries),
+      oversized: oversized(retryQueue),
+    }),
+  );
   if (deadLetterExchange === undefined) return;
   const { unclassifiedAs, rules } = settings;
   const source = DEAD_LETTER_QUEUE;
   const dead = { ...reading, source, unclassifiedAs, rules, ownQueues: ownQueues(settings) };
-  engine.consume(observers.source({ broker, source, read: deadLetterReader(dead) }));
+  engine.consume(
+    observers.source({
+      broker,
+      source,
+      read: deadLetterReader(dead),
+      oversized: oversized(source),
+    }),
+  );
 }

@@ -83,5 +83,7 @@ export interface Consumer {
   ack(messages: readonly Received[]): Promise<void>;
   /** Back to the broker, to be delivered again. */
   requeue(messages: readonly Received[]): Promise<void>;
+  /** Takes no further messages until those that it has handed over are settled. Then it goes on by itself. */
+  drain?(): void;
   stop(): Promise<void>;
 }

@@ -112,6 +112,18 @@ const defects: Record<string, { defect: Defect; fails: string[] }> = {
     defect: (broker) => consuming(broker, () => ({ ack: async () => {} })),
     fails: ['consume: does not hand over again what was acknowledged'],
   },
+  'does not stop handing over while it drains': {
+    defect: (broker) => consuming(broker, () => ({ drain: () => {} })),
+    fails: [
+      'consume: hands over nothing more while it drains, and goes on when all it has is settled',
+    ],
+  },
+  'does not go on after it was drained': {
+    defect: (broker) => consuming(broker, (consumer) => ({ drain: () => void consumer.stop() })),
+    fails: [
+      'consume: hands over nothing more while it drains, and goes on when all it has is settled',
+    ],
+  },
   'does not take back': {
     defect: (broker) => consuming(broker, () => ({ requeue: async () => {} })),
     fails: ['consume: hands over again what was given back, and only that'],

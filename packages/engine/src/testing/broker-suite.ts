@@ -192,6 +192,33 @@ const consumeCases: BrokerCases = {
     }
   },
 
+  'hands over nothing more while it drains, and goes on when all it has is settled': async (
+    stage,
+  ) => {
+    const source = await stage.queue();
+    await confirm(stage.broker, numbered(source, 2));
+    const { got, consumer } = await listen(stage.broker, source);
+    await stage.until('both messages', () => got.length === 2);
+    // Not every broker can.
+    if (!consumer.drain) return;
+    consumer.drain();
+    await turnAround(stage);
+    await confirm(stage.broker, [message(source, 'after')]);
+    await turnAround(stage);
+    await consumer.ack([got[0]!]);
+    await turnAround(stage);
+    equal(got.length, 2);
+    await consumer.ack([got[1]!]);
+    await stage.until('the next message', () => got.length === 3);
+    equal(textOf(got[2]!), 'after');
+    // Where it has nothing, there is nothing to wait for.
+    await consumer.ack([got[2]!]);
+    consumer.drain();
+    await confirm(stage.broker, [message(source, 'last')]);
+    await stage.until('the last message', () => got.length === 4);
+    await consumer.stop();
+  },
+
   'does not hand over again what was acknowledged': async (stage) => {
     const source = await stage.queue();
     await confirm(stage.broker, numbered(source, 5));

@@ -25,8 +25,9 @@ const NOBODY = '00000000-0000-0000-0000-000000000000';
 const NOWHERE = { kind: 'queue', address: 'redrive.health' };
 
 /**
- * Whether this instance can do its work, and what is wrong. `started`, `store`, `broker` and `sources` make it not ready.
- * `outbox`, `audit` and `inbox` only warn: another instance would be no better, so traffic must not be taken away for it.
+ * Whether this instance can do its work, and what is wrong. `started`, `store` and `broker` make it not ready. `sources`,
+ * `outbox`, `audit` and `inbox` only warn: another instance would be no better, and requests are served all the same, so
+ * traffic must not be taken away for it.
  */
 export class HealthChecks implements Health {
   readonly #clock: Clock;
@@ -121,7 +122,7 @@ export class HealthChecks implements Health {
     const stopped = sources.filter(({ state, why }) => state === 'stopped' || why !== undefined);
     const whys = stopped.map(({ source, why }) => `${source}: ${why ?? 'it stopped.'}`);
     return [
-      check('sources', whys.length > 0 ? whys.join(' ') : undefined),
+      warning('sources', whys.length > 0 && withoutCredentials(whys.join(' '))),
       warning(
         'outbox',
         outboxStuck > 0 &&

@@ -151,8 +151,17 @@ export class ServiceMetrics implements Metrics {
     }
   }
 
-  tookIn(source: string, result: 'taken' | 'unreadable' | 'returned', count: number): void {
+  tookIn(
+    source: string,
+    result: 'taken' | 'unreadable' | 'oversized' | 'returned',
+    count: number,
+  ): void {
     if (count > 0) this.#set.intake.inc({ source: this.#sources.of(source), result }, count);
+  }
+
+  /** Messages whose own time to live is not carried on. */
+  unexpired(source: string, count: number): void {
+    if (count > 0) this.#set.expirationDropped.inc({ source: this.#sources.of(source) }, count);
   }
 
   redelivered(count: number): void {

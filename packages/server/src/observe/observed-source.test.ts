@@ -1,4 +1,4 @@
-import type { Consumer, Reading, Received } from '@redrive/engine';
+import type { Consumer, Reading, Received, SourceOptions } from '@redrive/engine';
 import { createTestBroker } from '@redrive/engine/testing';
 import { describe, expect, it } from 'vitest';
 import { observedSource } from './observed-source.ts';
@@ -6,7 +6,10 @@ import { observedSource } from './observed-source.ts';
 const failure = { type: 'failure' } as Reading;
 const unreadable = { type: 'unreadable', item: { reason: 'TOO_LARGE' } } as Reading;
 
-async function sourceOf(read: (message: Received) => Reading) {
+async function sourceOf(
+  read: (message: Received) => Reading,
+  oversized?: SourceOptions['oversized'],
+) {
   const told: unknown[][] = [];
   const tell =
     (what: string) =>
@@ -18,9 +21,17 @@ async function sourceOf(read: (message: Received) => Reading) {
     tookIn: tell('tookIn'),
     entered: tell('entered'),
     redelivered: tell('redelivered'),
+    unexpired: tell('unexpired'),
   };
   const broker = createTestBroker();
-  const observed = observedSource({ broker, source: 'q', read, maxMessages: 7 }, { metrics });
+  const options = {
+    broker,
+    source: 'q',
+    read,
+    maxMessages: 7,
+    ...(oversized ? { oversized } : {}),
+  };
+  const observed = observedSource(options, { metrics });
   const messages: Received[] = [];
   const limits = { maxMessages: 10, maxBytes: 1000 };
   let came = () => {};
@@ -108,12 +119,44 @@ describe('what a source takes in', () => {
     const consumer = { ack: nothing, requeue: nothing, stop: nothing };
     const broker = createTestBroker();
     broker.consume = async () => Object.defineProperty(consumer, 'state', { get: () => now.state });
-    const metrics = { tookIn: () => {}, entered: () => {}, redelivered: () => {} };
+    const nobody = () => {};
+    const metrics = { tookIn: nobody, entered: nobody, redelivered: nobody, unexpired: nobody };
     const observed = observedSource({ broker, source: 'q', read: () => failure }, { metrics });
     const limits = { maxMessages: 1, maxBytes: 1 };
     const seen = await observed.broker.consume('q', limits, () => {});
     Object.assign(now, { state: { state: 'waiting', why: 'access refused' } });
     expect(seen.state).toEqual({ state: 'waiting', why: 'access refused' });
+  });
+
+  it('is counted as oversized where it was published elsewhere, and not as taken', async () => {
+    const oversized = ({ payload }: Received) => ({ address: 'large', payload, headers: {} });
+    const { told, broker, observed, consumer, messages, received } = await sourceOf(
+      () => failure,
+      oversized,
+    );
+    broker.put('q', {});
+    broker.put('q', {});
+    await received(2);
+    expect(observed.oversized!(messages[0]!)).toMatchObject({ address: 'large' });
+    await consumer.ack(messages);
+    expect(told).toEqual([
+      ['tookIn', 'q', 'oversized', 1],
+      ['tookIn', 'q', 'taken', 1],
+    ]);
+  });
+
+  it('and had a time to live of its own is counted: that is not carried on', async () => {
+    const { told, broker, consumer, messages, received } = await sourceOf(() => failure);
+    broker.put('q', { extra: { properties: { expiration: '60000' } } });
+    broker.put('q', { headers: { 'x-death': [{ 'original-expiration': '500' }] } as never });
+    broker.put('q', { headers: { 'x-death': [{}, { 'original-expiration': '500' }] } as never });
+    broker.put('q', { extra: { properties: { priority: 1 } } });
+    await received(4);
+    await consumer.ack(messages);
+    expect(told).toEqual([
+      ['tookIn', 'q', 'taken', 4],
+      ['unexpired', 'q', 2],
+    ]);
   });
 
   it('is taken by the same limits', async () => {

@@ -1,12 +1,20 @@
 import { type Link, ROOT_CONTEXT, type Span, SpanKind } from '@opentelemetry/api';
-import type { Broker, Consumer, Reading, Received, SourceOptions } from '@redrive/engine';
+import type {
+  Broker,
+  Consumer,
+  Publication,
+  Reading,
+  Received,
+  SourceOptions,
+} from '@redrive/engine';
+import { hasExpiration } from '../scheduler/expiration.ts';
 import type { ServiceMetrics } from './metrics.ts';
 import { activeTracer, endSpan } from './tracing.ts';
 import { readTraceparent } from './traceparent.ts';
 import { replaced } from './wrapped.ts';
 
 interface Parts {
-  metrics: Pick<ServiceMetrics, 'tookIn' | 'entered' | 'redelivered'>;
+  metrics: Pick<ServiceMetrics, 'tookIn' | 'entered' | 'redelivered' | 'unexpired'>;
 }
 
 const MAX_LINKS = 128;
@@ -16,9 +24,10 @@ const MAX_LINKS = 128;
  * together: that is one batch, and one span.
  */
 export function observedSource(options: SourceOptions, { metrics }: Parts): SourceOptions {
-  const { broker, source, read } = options;
+  const { broker, source, read, oversized } = options;
   // Of the few messages of which something has to be known until they are acknowledged.
   const reasons = new WeakMap<Received, string>();
+  const large = new WeakSet<Received>();
   const spans = new WeakMap<Received, Span>();
   const ended = new WeakSet<Span>();
   let isTraced = false;
@@ -47,19 +56,32 @@ export function observedSource(options: SourceOptions, { metrics }: Parts): Sour
     }
   }
 
+  function observedOversized(publicationOf: NonNullable<SourceOptions['oversized']>) {
+    return (message: Received): Publication => {
+      large.add(message);
+      return publicationOf(message);
+    };
+  }
+
   function acknowledged(messages: readonly Received[]): void {
     let unreadable = 0;
+    let tooLarge = 0;
     let redelivered = 0;
+    let expiring = 0;
     for (const message of messages) {
       if (message.redelivered) redelivered += 1;
+      if (hasExpiration(message)) expiring += 1;
+      if (large.has(message)) tooLarge += 1;
       const reason = reasons.get(message);
       if (reason === undefined) continue;
       unreadable += 1;
       metrics.entered(reason);
     }
     metrics.tookIn(source, 'unreadable', unreadable);
-    metrics.tookIn(source, 'taken', messages.length - unreadable);
+    metrics.tookIn(source, 'oversized', tooLarge);
+    metrics.tookIn(source, 'taken', messages.length - unreadable - tooLarge);
     metrics.redelivered(redelivered);
+    metrics.unexpired(source, expiring);
     endSpans(messages);
   }
 
@@ -81,7 +103,12 @@ export function observedSource(options: SourceOptions, { metrics }: Parts): Sour
 
   const consume: Broker['consume'] = async (...args) =>
     observedConsumer(await broker.consume(...args), acknowledged, returned);
-  return { ...options, broker: replaced(broker, { consume }), read: observedRead };
+  return {
+    ...options,
+    broker: replaced(broker, { consume }),
+    read: observedRead,
+    ...(oversized ? { oversized: observedOversized(oversized) } : {}),
+  };
 }
 
 function observedConsumer(

@@ -149,8 +149,13 @@ export function createMetricSet() {
     ),
     intake: counter(
       'redrive_intake_messages_total',
-      'Messages of a source by result. taken: stored and acknowledged. unreadable: in the inbox as it came, and acknowledged. returned: given back to the broker.',
+      'Messages of a source by result. taken: stored and acknowledged. unreadable: in the inbox as it came, and acknowledged. oversized: over 16 MiB, published to redrive.oversized and acknowledged. returned: given back to the broker.',
       ['source', 'result'],
+    ),
+    expirationDropped: counter(
+      'redrive_expiration_dropped_total',
+      'Messages of a source that had a time to live of their own (the AMQP property expiration). It is not carried on: what is published again does not expire.',
+      ['source'],
     ),
     sourceState: gauge(
       'redrive_source_state',

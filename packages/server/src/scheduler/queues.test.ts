@@ -13,6 +13,7 @@ it('the dead-letter side is off until an exchange is named', () => {
     queues: [
       { name: 'retry.scheduled', type: 'classic', required: true },
       { name: 'manual-review.pending', type: 'classic', required: true },
+      { name: 'redrive.oversized', type: 'classic', required: false, onDemand: true },
     ],
     exchanges: [],
     bindings: [],
@@ -26,7 +27,7 @@ it('a named exchange is a topic exchange with redrive.dead-letters bound to it',
     deadLetterExchange: 'dlx',
     deadLetterBindings: ['orders.#', '*.dlq'],
   });
-  expect(topology.queues.at(-1)).toEqual({
+  expect(topology.queues.at(-2)).toEqual({
     name: 'redrive.dead-letters',
     type: 'quorum',
     required: true,

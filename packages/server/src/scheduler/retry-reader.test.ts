@@ -391,7 +391,6 @@ describe('a message that cannot be understood', () => {
       failed_at: new Date(NOW_MS).toISOString(),
     });
   });
-
 });
 
 describe('the size limit', () => {

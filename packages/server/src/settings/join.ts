@@ -10,7 +10,7 @@ import {
   presets,
 } from 'redrive';
 import { joinPath, type Values as Fields } from 'redrive/internal';
-import { DEAD_LETTER_QUEUE } from '../scheduler/queues.ts';
+import { DEAD_LETTER_QUEUE, OVERSIZED_QUEUE } from '../scheduler/queues.ts';
 import { readRules } from './rules.ts';
 import { readSecrets } from './secrets.ts';
 import type { Settings, Values } from './settings.ts';
@@ -223,12 +223,18 @@ function checkQueues({ retryQueue, manualReviewQueue }: Settings): Fault[] {
     [retry, retryQueue],
     [review, manualReviewQueue],
   ] as const) {
-    if (name !== DEAD_LETTER_QUEUE) continue;
-    const message = `'${name}' is where Redrive takes in dead letters. Give it another name.`;
+    const use = reserved.get(name);
+    if (use === undefined) continue;
+    const message = `'${name}' is where Redrive ${use}. Give it another name.`;
     faults.push({ path, code: 'INVALID_VALUE', message });
   }
   return faults;
 }
+
+const reserved = new Map([
+  [DEAD_LETTER_QUEUE, 'takes in dead letters'],
+  [OVERSIZED_QUEUE, 'puts messages that are too large to be stored'],
+]);
 
 function checkHost({ host, tokens }: Settings): Fault[] {
   if (isLoopback(host) || tokens.length > 0) return [];

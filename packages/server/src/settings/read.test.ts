@@ -309,6 +309,26 @@ describe('faults', () => {
   });
 });
 
+it('refuses the names of queues that Redrive uses itself', async () => {
+  const reading = await read({
+    RETRY_QUEUE: 'redrive.oversized',
+    MANUAL_REVIEW_QUEUE: 'redrive.dead-letters',
+  });
+  expect(reading).toMatchObject({
+    ok: false,
+    faults: [
+      {
+        name: 'RETRY_QUEUE',
+        message: `'redrive.oversized' is where Redrive puts messages that are too large to be stored. Give it another name.`,
+      },
+      {
+        name: 'MANUAL_REVIEW_QUEUE',
+        message: `'redrive.dead-letters' is where Redrive takes in dead letters. Give it another name.`,
+      },
+    ],
+  });
+});
+
 describe('the largest request', () => {
   const MiB = 1024 * 1024;
   const limitWith = async (env: Record<string, string>) => {

@@ -1,6 +1,6 @@
 /** A look at RabbitMQ: whether it lets us in, what is there, what waits and who listens. */
 import type { ChannelModel, Channel } from 'amqplib';
-import { topologyOf } from '../scheduler/queues.ts';
+import { OVERSIZED_QUEUE, topologyOf } from '../scheduler/queues.ts';
 import { hiddenUrl } from '../settings/hide.ts';
 import type { Settings } from '../settings/settings.ts';
 import { type Finding, findingsAbout } from './finding.ts';
@@ -60,16 +60,10 @@ async function look(
     const found = await ask(model, (channel) => channel.checkExchange(name));
     if (found === undefined) findings.push(missing(`The exchange ${name}`));
   }
-  for (const { name } of queues) {
+  for (const { name, onDemand } of queues) {
     const found = await ask(model, (channel) => channel.checkQueue(name));
-    const isReview = name === settings.manualReviewQueue;
-    findings.push(
-      found === undefined
-        ? missing(`The queue ${name}`)
-        : isReview
-          ? reviewQueue(name, found)
-          : intakeQueue(name, found),
-    );
+    if (found !== undefined) findings.push(...queueFindings(name, found, settings));
+    else if (!onDemand) findings.push(missing(`The queue ${name}`));
   }
   return findings;
 }
@@ -77,6 +71,27 @@ async function look(
 interface QueueCounts {
   messageCount: number;
   consumerCount: number;
+}
+
+function queueFindings(
+  name: string,
+  found: QueueCounts,
+  { manualReviewQueue }: Pick<Settings, 'manualReviewQueue'>,
+): Finding[] {
+  if (name === OVERSIZED_QUEUE) return oversizedQueue(found);
+  return [name === manualReviewQueue ? reviewQueue(name, found) : intakeQueue(name, found)];
+}
+
+/** Nothing takes messages out of there but people. */
+function oversizedQueue({ messageCount }: QueueCounts): Finding[] {
+  if (messageCount === 0) return [];
+  return [
+    finding(
+      'warning',
+      `${OVERSIZED_QUEUE} has ${countOf(messageCount, 'message')} over 16 MiB, which Redrive does not store or retry.`,
+      'Take them out: docs/guides/operating.md says how. Find out who publishes them by their header x-redrive-source.',
+    ),
+  ];
 }
 
 /** Redrive itself listens there. */

@@ -371,6 +371,31 @@ describeService('RabbitMQ', () => {
     await model.close();
   });
 
+  it('holds messages that were too large to be stored, which somebody has to take out', async () => {
+    const host = new URL(url);
+    const model = await amqp.connect(url);
+    const channel = await model.createConfirmChannel();
+    const said = async () =>
+      (await examineBroker({ ...mine, rabbitmqUrl: host.href })).filter(({ what }) =>
+        what.includes('redrive.oversized'),
+      );
+    // The queue has one name for everybody on this server.
+    await channel.assertQueue('redrive.oversized', { durable: true });
+    const { messageCount } = await channel.checkQueue('redrive.oversized');
+    if (messageCount === 0) expect(await said()).toEqual([]);
+    channel.sendToQueue('redrive.oversized', Buffer.from('x'));
+    await channel.waitForConfirms();
+    expect(await said()).toMatchObject([
+      {
+        level: 'warning',
+        what: expect.stringMatching(/^redrive\.oversized has \d+ messages? over 16 MiB/),
+        advice: expect.stringContaining('Take them out'),
+      },
+    ]);
+    await channel.get('redrive.oversized', { noAck: true });
+    await model.close();
+  });
+
   it('may refuse the user', async () => {
     const wrong = new URL(url);
     wrong.username = 'ann';
@@ -384,11 +409,11 @@ describeService('RabbitMQ', () => {
     expect(elsewhere).toMatchObject([{ what: expect.stringContaining('or the virtual host') }]);
   });
 
-  /** Without the queue that has one name everywhere. */
+  /** Without the queues that have one name everywhere. */
   async function look(): Promise<string[]> {
     const findings = await examineBroker({ ...mine, rabbitmqUrl: url });
     return findings
-      .filter(({ what }) => !what.includes('redrive.dead-letters'))
+      .filter(({ what }) => !/redrive\.(dead-letters|oversized)/.test(what))
       .map(({ level, what }) => `${level} ${what.replaceAll(`.${own}`, '')}`);
   }
 });

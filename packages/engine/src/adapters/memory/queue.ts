@@ -27,7 +27,7 @@ export class MemoryQueue {
   }
 
   consume(limits: ConsumeLimits, receive: (message: Received) => void): Consumer {
-    const listener: Listener = { limits, receive, held: new Map(), bytes: 0 };
+    const listener: Listener = { limits, receive, held: new Map(), bytes: 0, isDraining: false };
     this.#listeners.push(listener);
     this.#handOutSoon();
     return {
@@ -40,6 +40,9 @@ export class MemoryQueue {
           listener,
           messages.map(({ tag }) => tag),
         ),
+      drain: () => {
+        listener.isDraining = listener.held.size > 0;
+      },
       stop: async () => {
         const place = this.#listeners.indexOf(listener);
         if (place >= 0) this.#listeners.splice(place, 1);
@@ -92,10 +95,14 @@ interface Listener {
   receive: (message: Received) => void;
   held: Map<unknown, Message>;
   bytes: number;
+  /** It gets nothing more until it holds nothing. */
+  isDraining: boolean;
 }
 
 /** One always fits, however large it is. */
-function hasRoom({ held, bytes, limits }: Listener, { payload }: Message): boolean {
+function hasRoom(listener: Listener, { payload }: Message): boolean {
+  const { held, bytes, limits, isDraining } = listener;
+  if (isDraining) return false;
   if (held.size === 0) return limits.maxMessages > 0;
   return held.size < limits.maxMessages && bytes + payload.length <= limits.maxBytes;
 }
@@ -105,5 +112,6 @@ function drop(listener: Listener, tag: unknown): Message | undefined {
   if (!message) return undefined;
   listener.held.delete(tag);
   listener.bytes -= message.payload.length;
+  if (listener.held.size === 0) listener.isDraining = false;
   return message;
 }

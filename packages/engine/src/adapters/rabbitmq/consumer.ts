@@ -94,6 +94,10 @@ export class SteadyConsumer implements RabbitConsumer {
     this.#catchUp?.settled(messages);
   }
 
+  drain(): void {
+    this.#subscription?.drain();
+  }
+
   async stop(): Promise<void> {
     this.#state = { state: 'stopped' };
     this.#settings.host.clock.clearTimer(this.#timer);

@@ -51,7 +51,8 @@ export class Publisher {
 
   async attach(model: ChannelModel): Promise<void> {
     this.#model = model;
-    this.#limits = { ...this.#limits, frameBytes: frameBytesOf(model) };
+    // The broker may have come back with another limit for messages. It says so when one is over it.
+    this.#limits = { frameBytes: frameBytesOf(model), messageBytes: Number.MAX_SAFE_INTEGER };
     this.#blocked = undefined;
     await this.#open();
   }

@@ -72,6 +72,24 @@ export class Subscription implements Owner {
     this.#settle(messages, (message, isMultiple) => this.#channel.nack(message, isMultiple, true));
   }
 
+  /**
+   * Takes no further messages. When all are settled, `drained` is told. A prefetch holds only for consumers that come after
+   * it, so another one needs this too. On a channel of its own: of a quorum queue the broker keeps what was on its way to
+   * the old one until the channel is closed.
+   */
+  drain(): void {
+    if (this.#draining !== 'no' || this.#isOver) return;
+    this.#draining = 'begun';
+    this.#channel.cancel(CONSUMER_TAG).then(
+      () => {
+        this.#draining = 'yes';
+        this.#tellIfDrained();
+      },
+      // What the broker has against it ends the channel too.
+      () => this.#end(this.#why),
+    );
+  }
+
   /** Closes the channel: what nobody has settled goes back to the queue. */
   async close(): Promise<void> {
     if (this.#isOver) return;
@@ -105,24 +123,7 @@ export class Subscription implements Owner {
     const verdict = this.#deliveries.receive(message.fields.deliveryTag, received, bytes);
     if (verdict === 'hand') this.#events.receive(received);
     if (verdict === 'back') this.#prefetch.overflow(bytes);
-    if (verdict === 'back' || this.#prefetch.isFarOff) this.#drain();
-  }
-
-  /**
-   * A prefetch holds for consumers that come after it, and so another one is needed. On a channel of its own: of a quorum
-   * queue the broker keeps what was on its way to the old one until the channel is closed.
-   */
-  #drain(): void {
-    if (this.#draining !== 'no') return;
-    this.#draining = 'begun';
-    this.#channel.cancel(CONSUMER_TAG).then(
-      () => {
-        this.#draining = 'yes';
-        this.#tellIfDrained();
-      },
-      // What the broker has against it ends the channel too.
-      () => this.#end(this.#why),
-    );
+    if (verdict === 'back' || this.#prefetch.isFarOff) this.drain();
   }
 
   #tellIfDrained(): void {

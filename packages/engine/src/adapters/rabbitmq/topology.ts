@@ -16,6 +16,8 @@ export interface QueueSpec {
   readonly type?: 'classic' | 'quorum';
   /** False: nothing but a line in the log where it can be neither found nor made (true). */
   readonly required?: boolean;
+  /** True: it is created when a message for it finds no queue, and not before (false). */
+  readonly onDemand?: boolean;
 }
 
 export type ExchangeType = 'direct' | 'topic' | 'fanout' | 'headers';
@@ -58,6 +60,7 @@ export class Declarer {
       );
     }
     for (const queue of queues) {
+      if (queue.onDemand) continue;
       const fault = await this.#queue(model, queue);
       if (queue.required !== false) faults.push(fault);
     }

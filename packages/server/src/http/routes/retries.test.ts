@@ -382,7 +382,10 @@ describe('faults of one message', () => {
       'JSON that is longer on the wire',
       (bytes: number) => ({ payload: 'é'.repeat((bytes - 2) >> 1) + 'x'.repeat(bytes % 2) }),
     ],
-    ['base64', (bytes: number) => ({ payload_base64: Buffer.alloc(bytes, 255).toString('base64') })],
+    [
+      'base64',
+      (bytes: number) => ({ payload_base64: Buffer.alloc(bytes, 255).toString('base64') }),
+    ],
   ])('are a payload of one byte over the limit in %s, and not one of the limit', async (_, of) => {
     const { ask, engine } = await stage();
     // As a client may write it that keeps to ASCII: up to three times as long.
