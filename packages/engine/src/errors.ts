@@ -20,6 +20,8 @@ export const errorCodes = {
   STORE_READ_ONLY: 'The store can be read but not written.',
   STORE_FULL: 'The disk of the store is full.',
   STORE_CORRUPT: 'The file is damaged, or is not a database.',
+  STORE_FILE_LOST:
+    'The file of the store was deleted, moved or replaced while it was open. Its content was copied; the message names the copy.',
   STORE_NOT_LOCAL: 'The file is on a network file system, whose locks cannot be trusted.',
   SCHEMA_MISSING: 'The tables are missing and this program may not make them.',
   SCHEMA_TOO_NEW: 'The tables belong to a newer Redrive that this one cannot work with.',

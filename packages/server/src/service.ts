@@ -9,7 +9,7 @@ import { systemClock } from 'redrive/internal';
 import { databaseFile } from './settings/data-dir.ts';
 import type { Settings } from './settings/settings.ts';
 import { ServiceError } from './service-error.ts';
-import { heldBy, moveBegun, moveBegunIn, movedFiles } from './upkeep/left-behind.ts';
+import { heldBy, moveBegun, moveBegunIn, movedFiles, rescuedFiles } from './upkeep/left-behind.ts';
 import type { Wired, WiringOptions } from './wiring.ts';
 
 export interface Service {
@@ -101,6 +101,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
         observers.started();
         log.info('ready');
         void warnOfLeftBehind(settings, log);
+        void warnOfRescued(settings, log);
         ready.resolve(true);
         return;
       } catch (error) {
@@ -189,6 +190,21 @@ async function warnOfLeftBehind(settings: Settings, log: Wired['observers']['log
     );
   } catch (error) {
     log.warn({ err: error, file }, 'the data folder has a store that could not be looked at');
+  }
+}
+
+/** A restart alone would forget what was accepted before the file was lost. */
+async function warnOfRescued(settings: Settings, log: Wired['observers']['log']): Promise<void> {
+  for (const file of rescuedFiles(databaseFile(settings))) {
+    try {
+      const { tasks, items } = await heldBy(file);
+      log.warn(
+        { pending: tasks, open: items, file },
+        'a copy of a lost database file is in the data folder, and nobody delivers what it holds: stop, rename it to redrive.db, and start again; or delete it',
+      );
+    } catch (error) {
+      log.warn({ err: error, file }, 'a copy of a lost database file could not be read');
+    }
   }
 }
 

@@ -70,7 +70,7 @@ async function storeOf(settings: Settings, { log }: Observers): Promise<Store> {
   const { databaseUrl } = settings;
   if (databaseUrl === undefined) {
     const { sqlite } = await import('@redrive/engine/sqlite');
-    return sqlite(databaseFile(settings));
+    return sqlite(databaseFile(settings), { onFault: (what, err) => log.error({ err }, what) });
   }
   const { postgres } = await import('@redrive/engine/postgres');
   return postgres({ url: databaseUrl, onFault: (what, err) => log.warn({ err }, what) });

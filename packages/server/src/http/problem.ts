@@ -53,6 +53,7 @@ const engineStatuses = {
   STORE_READ_ONLY: 503,
   STORE_FULL: 503,
   STORE_CORRUPT: 503,
+  STORE_FILE_LOST: 503,
   STORE_NOT_LOCAL: 503,
   SCHEMA_MISSING: 503,
   SCHEMA_TOO_NEW: 503,
@@ -135,6 +136,8 @@ const sentences: Partial<Record<EngineErrorCode, string>> = {
   STORE_READ_ONLY: 'The store can be read but not written. See the log of the service.',
   STORE_FULL: 'The disk of the store is full. What was stored is safe.',
   STORE_CORRUPT: 'The store is damaged. See the log of the service.',
+  STORE_FILE_LOST:
+    'The file of the store was deleted, moved or replaced while the service ran. Nothing was stored. See the log of the service.',
   STORE_NOT_LOCAL: 'The store is on a network file system. See the log of the service.',
   SCHEMA_MISSING: 'The tables are missing. Run `redrive migrate`.',
   SCHEMA_TOO_NEW: 'The tables belong to a newer Redrive. Upgrade this instance.',

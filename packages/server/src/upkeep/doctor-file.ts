@@ -2,7 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Finding, findingsAbout, sizeOf } from './finding.ts';
-import { heldBy } from './left-behind.ts';
+import { heldBy, rescuedFiles } from './left-behind.ts';
 
 const finding = findingsAbout('database');
 /** To read through more would take a while. */
@@ -11,7 +11,8 @@ const OTHERS = 0o077;
 
 export async function examineFile(file: string): Promise<Finding[]> {
   if (!existsSync(file)) {
-    return [finding('note', `There is no ${file} yet.`, 'The next redrive serve makes it.')];
+    const none = finding('note', `There is no ${file} yet.`, 'The next redrive serve makes it.');
+    return [none, ...rescuedBeside(file)];
   }
   const { adviceOn, examine } = await import('@redrive/engine/sqlite');
   let findings: Awaited<ReturnType<typeof examine>>;
@@ -40,6 +41,7 @@ export async function examineFile(file: string): Promise<Finding[]> {
       finding(level === 'problem' ? 'broken' : 'warning', text),
     ),
     ...(damage.length > 0 ? [] : [await wellText(file, fileBytes + logBytes, hasTables)]),
+    ...rescuedBeside(file),
     ...ofFolder(dirname(file)),
   ];
 }
@@ -60,6 +62,17 @@ async function wellText(file: string, bytes: number, hasTables: boolean): Promis
   const { tasks, items } = await heldBy(file);
   const holds = `tasks that wait: ${tasks}, open items: ${items}`;
   return finding('fine', `${file} answers: ${sizeOf(bytes)}, ${holds}.`);
+}
+
+/** Copies of a file that was deleted or replaced while a service had it open. */
+function rescuedBeside(file: string): Finding[] {
+  return rescuedFiles(file).map((copy) =>
+    finding(
+      'warning',
+      `${copy} is a copy of a database file that was deleted or replaced under a running service. Nobody delivers what it holds.`,
+      `Stop the service, move ${file}, ${file}-wal and ${file}-shm away, and rename the copy to ${file}. Delete the copy if you do not need it.`,
+    ),
+  );
 }
 
 /** Payloads may be anything. */

@@ -1,6 +1,6 @@
 /** What a change from a file to PostgreSQL leaves behind, and the sign that it is on its way. */
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Store } from '@redrive/engine';
 
@@ -32,11 +32,20 @@ export async function moveBegunIn(file: string): Promise<boolean> {
 
 /** What is left of files that were moved: their names, the newest last. */
 export function movedFiles(file: string): string[] {
+  return namesBeside(file).filter((name) => name.startsWith(`${basename(file)}.moved-`));
+}
+
+/** Copies that were made when the file was deleted or replaced under a running service: their paths, the newest last. */
+export function rescuedFiles(file: string): string[] {
+  const start = `${basename(file)}.rescued-`;
+  return namesBeside(file)
+    .filter((name) => name.startsWith(start) && /^\w+Z(-\d+)?$/.test(name.slice(start.length)))
+    .map((name) => join(dirname(file), name));
+}
+
+function namesBeside(file: string): string[] {
   const folder = dirname(file);
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
-    .filter((name) => name.startsWith(`${basename(file)}.moved-`))
-    .sort();
+  return existsSync(folder) ? readdirSync(folder).sort() : [];
 }
 
 /** Tasks that wait and items that are open in the file. It is only read: nobody may have asked for its new tables. */

@@ -27,6 +27,7 @@ async function open() {
     connect: () => connect({ path, name: path }, undefined),
     connectReader: () => connectReader({ path, name: path }),
     prepare: (db) => ({ audit: new AuditTable(db) }),
+    report: () => expect.fail('the file was lost'),
   });
   await database.open();
   const rows = (columns: string) => {

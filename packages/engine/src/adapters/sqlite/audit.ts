@@ -104,7 +104,7 @@ export function auditSink<T extends { audit: AuditTable }>(
   clock: Clock,
 ): Required<Omit<AuditSink, 'close'>> {
   return {
-    write: (events) => database.write(({ audit }) => audit.write(events)),
+    write: (events) => database.writeEnd(({ audit }) => audit.write(events)),
     async read({ before = Infinity, limit, ...filter }) {
       const events: AuditRecord[] = [];
       if (limit <= 0) return { events };

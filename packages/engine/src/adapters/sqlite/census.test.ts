@@ -59,6 +59,7 @@ test('is of one moment, whatever is written while it counts', async () => {
     connect: () => connect(place, undefined),
     connectReader: () => connectReader(place),
     prepare: () => undefined,
+    report: () => expect.fail('the file was lost'),
   });
   await database.open();
   await store.insert([newTask()]);

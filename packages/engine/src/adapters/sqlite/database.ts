@@ -3,6 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type Clock, delayFor, type Random } from 'redrive';
 import { EngineError } from '../../errors.ts';
 import { faultOf, isBusy } from './faults.ts';
+import { FileGuard } from './loss/guard.ts';
 
 interface DatabaseOptions<T> {
   /** For messages. */
@@ -16,6 +17,8 @@ interface DatabaseOptions<T> {
   connectReader: () => DatabaseSync;
   /** Prepares the statements that the work uses. */
   prepare: (db: DatabaseSync) => T;
+  /** Hears that the file was deleted or replaced, and what became of its copy. */
+  report: (what: string, error: unknown) => void;
 }
 
 /**
@@ -24,7 +27,7 @@ interface DatabaseOptions<T> {
  */
 export class Database<T> {
   readonly #options: DatabaseOptions<T>;
-  #link: { db: DatabaseSync; statements: T } | undefined;
+  #link: Link<T> | undefined;
   #opening: Promise<void> | undefined;
   #jobs: Job<T>[] = [];
   #draining: Promise<void> | undefined;
@@ -50,6 +53,7 @@ export class Database<T> {
     const link = this.#link;
     await this.#draining;
     await Promise.allSettled(this.#readings);
+    if (link?.db.isOpen) await link.guard.close();
     // It may have been opened again meanwhile.
     if (this.#link === link) this.#link = undefined;
     if (link?.db.isOpen) link.db.close();
@@ -58,6 +62,11 @@ export class Database<T> {
   /** The statements, for what is too small to wait for its turn; undefined: not open. */
   get statements(): T | undefined {
     return this.#link?.statements;
+  }
+
+  /** Looks whether the file is still at its path: somebody should also notice where nothing is asked for. */
+  look(): void {
+    this.#link?.guard.fault();
   }
 
   /** Reads outside of any transaction: one statement, or several that need not agree. */
@@ -74,12 +83,22 @@ export class Database<T> {
   }
 
   /**
+   * Writes how work that was begun before has ended. It is also written after the file was lost, and goes into the copy:
+   * otherwise that work would be done again.
+   */
+  writeEnd<R>(work: (statements: T) => R): Promise<R> {
+    return this.#ask({ work, isEnd: true });
+  }
+
+  /**
    * Reads much, as of one moment, on a connection of its own: every step has its own turn of the event loop, and writes
    * go on in between. Until it is over the log keeps what was written meanwhile.
    */
   readInSteps<R>(steps: (db: DatabaseSync) => Iterator<undefined, R>): Promise<R> {
     const opening = this.#opening;
     if (!opening) return Promise.reject(this.#notOpen());
+    const fault = this.#link?.guard.fault();
+    if (fault) return Promise.reject(fault);
     const reading = this.#readInSteps(opening, steps);
     this.#readings.add(reading);
     const forget = () => this.#readings.delete(reading);
@@ -87,8 +106,11 @@ export class Database<T> {
     return reading;
   }
 
-  #ask<R>(asked: Pick<Job<T>, 'work' | 'glance'>): Promise<R> {
+  #ask<R>(asked: Pick<Job<T>, 'work' | 'glance' | 'isEnd'>): Promise<R> {
     if (!this.#opening) return Promise.reject(this.#notOpen());
+    const guard = this.#link?.guard;
+    // At once: a turn may have to wait for the copy.
+    if (guard?.isLost && !asked.isEnd) return Promise.reject(guard.fault()!);
     return new Promise((resolve, reject) => {
       this.#jobs.push({ ...asked, resolve: resolve as Job<T>['resolve'], reject, alone: false });
       this.#draining ??= this.#drain();
@@ -99,7 +121,9 @@ export class Database<T> {
     await this.#persist(() => {
       const db = this.#options.connect();
       try {
-        this.#link = { db, statements: this.#options.prepare(db) };
+        const { path, clock, report } = this.#options;
+        const guard = new FileGuard({ path, db, clock, report });
+        this.#link = { db, statements: this.#options.prepare(db), guard };
       } catch (error) {
         db.close();
         throw error;
@@ -141,6 +165,7 @@ export class Database<T> {
       await setImmediate();
       try {
         await this.#opening;
+        await this.#link?.guard.copied();
         await this.#persist(() => this.#turn());
       } catch (error) {
         const fault = faultOf(error, this.#options.path);
@@ -152,11 +177,20 @@ export class Database<T> {
 
   #turn(): void {
     if (!this.#link) throw this.#notOpen();
-    const { db, statements } = this.#link;
-    const busy = this.#glance(statements);
+    const lost = this.#link.guard.fault();
+    if (lost) this.#refuse(lost);
+    const busy = this.#glance(this.#link.statements);
     const writes = this.#jobs.filter((job) => job.work);
-    if (writes.length > 0) this.#transact(db, statements, writes);
+    if (writes.length > 0) this.#transact(this.#link, writes);
     if (busy) throw busy.error;
+  }
+
+  /** Refuses all but what ends work that was begun before. */
+  #refuse(fault: EngineError): void {
+    this.#finish(
+      this.#jobs.filter((job) => !job.isEnd),
+      ({ reject }) => reject(fault),
+    );
   }
 
   /** Answers what needs no lock. In rare moments of the log even that is refused, and tried again. */
@@ -181,9 +215,10 @@ export class Database<T> {
   }
 
   /** One commit of as many jobs as fit into its time. One that cannot be done is tried alone, and then fails alone. */
-  #transact(db: DatabaseSync, statements: T, writes: readonly Job<T>[]): void {
+  #transact({ db, statements, guard }: Link<T>, writes: readonly Job<T>[]): void {
     const { clock, path } = this.#options;
     const results: unknown[] = [];
+    const wasLost = guard.isLost;
     let begun = 1;
     try {
       db.exec('BEGIN IMMEDIATE');
@@ -194,7 +229,15 @@ export class Database<T> {
         begun = i + 1;
         results.push(work!(statements));
       }
+      // As late as can be: whoever is told that something is stored must find it after a restart.
+      if (!wasLost && guard.look()) {
+        db.exec('ROLLBACK');
+        // What ends work that was begun stays, and is written in the next turn.
+        this.#refuse(guard.fault()!);
+        return;
+      }
       db.exec('COMMIT');
+      guard.written();
     } catch (error) {
       // Some errors have already ended the transaction.
       if (db.isTransaction) db.exec('ROLLBACK');
@@ -241,11 +284,19 @@ const MAX_TRANSACTION_MS = 8;
 
 const pauses = { base: 4, cap: 64, jitter: 'equal' } as const;
 
+interface Link<T> {
+  db: DatabaseSync;
+  statements: T;
+  guard: FileGuard;
+}
+
 interface Job<T> {
   work?: (statements: T) => unknown;
   glance?: (statements: T) => unknown;
   resolve: (result: unknown) => void;
   reject: (error: unknown) => void;
+  /** It says how work ended that was begun before. */
+  isEnd?: true;
   /** It failed together with others: which one is at fault shows when each is alone. */
   alone: boolean;
 }

@@ -11,7 +11,7 @@ export type { SqliteOptions } from './options.ts';
 
 /** A store in one file, which several processes of one machine may share. A path, or a `file:` URL. */
 export function sqlite(file: string | URL, options: SqliteOptions = {}): Store {
-  const { place, clock, random, busyLimitMs, maxFileBytes } = readOptions(file, options);
+  const { place, clock, random, busyLimitMs, maxFileBytes, onFault } = readOptions(file, options);
   const database = new Database<Statements>({
     path: place.path,
     clock,
@@ -20,6 +20,7 @@ export function sqlite(file: string | URL, options: SqliteOptions = {}): Store {
     connect: () => connect(place, maxFileBytes),
     connectReader: () => connectReader(place),
     prepare: (db) => new Statements(db),
+    report: onFault,
   });
   return new SqliteStore(database, clock);
 }

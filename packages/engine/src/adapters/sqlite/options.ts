@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Clock, ConfigError, type Fault, type Random } from 'redrive';
-import { defaultOf, type Fields, readFields, systemClock } from 'redrive/internal';
+import { defaultOf, type Fields, readFields, reportFault, systemClock } from 'redrive/internal';
 import type { Place } from './connection.ts';
 
 export interface SqliteOptions {
@@ -13,6 +13,8 @@ export interface SqliteOptions {
   maxFileBytes?: number;
   /** Spreads the pauses of processes that wait for each other. */
   random?: Random;
+  /** Hears that the file was deleted or replaced while it was open, and where its content was copied to. */
+  onFault?: (what: string, error: unknown) => void;
 }
 
 interface SqliteSettings {
@@ -21,6 +23,7 @@ interface SqliteSettings {
   random: Random;
   busyLimitMs: number;
   maxFileBytes: number | undefined;
+  onFault: (what: string, error: unknown) => void;
 }
 
 const fields = {
@@ -28,12 +31,15 @@ const fields = {
   maxFileBytes: { kind: 'integer', min: 1024 * 1024, max: Number.MAX_SAFE_INTEGER },
 } as const satisfies Fields;
 
+const others = ['clock', 'random', 'onFault'];
+
 /** Checked once, every fault at once. */
 export function readOptions(file: string | URL, options: SqliteOptions): SqliteSettings {
   const faults: Fault[] = [];
-  const { clock = systemClock, random = Math.random, ...rest } = options;
-  const values = readFields(rest, fields, [...Object.keys(fields), 'clock', 'random'], '', faults);
+  const { clock = systemClock, random = Math.random, onFault = reportFault, ...rest } = options;
+  const values = readFields(rest, fields, [...Object.keys(fields), ...others], '', faults);
   values['busyLimitMs'] ??= defaultOf(fields.busyLimitMs);
+  if (typeof onFault !== 'function') fault('onFault', 'is not a function.');
   if (typeof random !== 'function') fault('random', 'is not a function.');
   if (typeof clock?.setTimer !== 'function') fault('clock', 'is not a clock.');
   const place = placeOf(file, faults);
@@ -41,7 +47,7 @@ export function readOptions(file: string | URL, options: SqliteOptions): SqliteS
     throw new ConfigError('INVALID_CONFIG', 'The SQLite store has faults:', faults);
   }
   const { busyLimitMs, maxFileBytes } = values as { busyLimitMs: number; maxFileBytes?: number };
-  return { place, clock, random, busyLimitMs, maxFileBytes };
+  return { place, clock, random, busyLimitMs, maxFileBytes, onFault };
 
   function fault(path: string, message: string): void {
     faults.push({ path, code: 'INVALID_VALUE', message });

@@ -54,7 +54,10 @@ export class SqliteStore extends SqliteInbox implements Store {
   #swept = 0;
 
   constructor(database: Database<Statements>, clock: Clock) {
-    const watchers = new Watchers(clock, () => database.statements?.dataVersion);
+    const watchers = new Watchers(clock, () => {
+      database.look();
+      return database.statements?.dataVersion;
+    });
     const writer = new Writer(database, clock, watchers);
     super(database, clock, writer);
     this.#database = database;
@@ -105,17 +108,19 @@ export class SqliteStore extends SqliteInbox implements Store {
   }
 
   abandon(lease: number): Promise<void> {
-    return this.#writer.write(({ settler }, nowMs, after) => settler.abandon(lease, nowMs, after));
+    return this.#writer.writeEnd(({ settler }, nowMs, after) =>
+      settler.abandon(lease, nowMs, after),
+    );
   }
 
   settle(settlements: readonly Settlement[]): Promise<Settled[]> {
-    return this.#writer.write(({ settler }, nowMs, after) =>
+    return this.#writer.writeEnd(({ settler }, nowMs, after) =>
       settlements.map((one) => settler.settle(one, nowMs, after)),
     );
   }
 
   renew(leases: readonly Lease[], leaseMs: number): Promise<Renewed[]> {
-    return this.#database.write(({ settler }) => {
+    return this.#database.writeEnd(({ settler }) => {
       const endMs = this.#clock.now() + leaseMs;
       return leases.map((lease) => settler.renew(lease, endMs));
     });
@@ -163,7 +168,7 @@ export class SqliteStore extends SqliteInbox implements Store {
   }
 
   dropOutbox(ids: readonly number[]): Promise<void> {
-    return this.#database.write(({ outbox }) => outbox.drop(ids));
+    return this.#database.writeEnd(({ outbox }) => outbox.drop(ids));
   }
 
   watch(listener: (hint: Hint) => void): () => void {

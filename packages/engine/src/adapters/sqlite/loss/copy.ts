@@ -1,0 +1,68 @@
+import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { backup, type DatabaseSync } from 'node:sqlite';
+
+/** 8 MB: a step blocks whoever uses the connection meanwhile. */
+const PAGES_PER_STEP = 2000;
+
+/**
+ * Copies all that an open connection holds into a new file beside `path`, or into the folder for temporary files where
+ * there is no room or no right. Answers its name. Never overwrites a file.
+ */
+export async function copyToNewFile(
+  db: DatabaseSync,
+  path: string,
+  nowMs: number,
+): Promise<string> {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    return await copyInto(dirname(path), db, path, nowMs);
+  } catch (error) {
+    try {
+      return await copyInto(tmpdir(), db, path, nowMs);
+    } catch {
+      // The folder of the database is the one to mend.
+      throw error;
+    }
+  }
+}
+
+/** Copies again into a file of `copyToNewFile`. One transaction: if it fails, the file keeps its former content. */
+export async function copyAgain(db: DatabaseSync, copy: string): Promise<void> {
+  await backup(db, copy, { rate: PAGES_PER_STEP });
+}
+
+async function copyInto(
+  folder: string,
+  db: DatabaseSync,
+  path: string,
+  nowMs: number,
+): Promise<string> {
+  const copy = reserve(join(folder, `${basename(path)}.rescued-${timeText(nowMs)}`));
+  try {
+    await copyAgain(db, copy);
+    return copy;
+  } catch (error) {
+    for (const end of ['', '-journal', '-wal', '-shm']) rmSync(copy + end, { force: true });
+    throw error;
+  }
+}
+
+/** An empty file with a name that nobody had, for its owner only: payloads may be anything. */
+function reserve(name: string): string {
+  for (let number = 1; ; number++) {
+    const file = number === 1 ? name : `${name}-${number}`;
+    try {
+      closeSync(openSync(file, 'wx', 0o600));
+      return file;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+  }
+}
+
+/** `20260301T123005Z`: a name of a file may not have colons everywhere. */
+function timeText(ms: number): string {
+  return new Date(ms).toISOString().replace(/[-:]|\.\d+/g, '');
+}
