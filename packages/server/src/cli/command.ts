@@ -24,6 +24,8 @@ export interface Io {
   /** Writes as it is: whole lines end with a line break. */
   out(text: string): void;
   err(text: string): void;
+  /** For a command that goes on where nobody can read what it writes: a service. Others end then. */
+  outliveOutput?(): void;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder that paths are meant from. */
   readonly cwd: string;

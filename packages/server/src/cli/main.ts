@@ -5,12 +5,21 @@ import type { Io } from './command.ts';
 // Before anything else is loaded: the second start needs half the time.
 enableCompileCache();
 
-// Whoever reads only the first lines (`| head`) is not a fault.
-process.stdout.on('error', () => process.exit());
+let outlivesOutput = false;
+process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+  if (outlivesOutput) return;
+  // Whoever reads only the first lines (`| head`) is not a fault.
+  if (code === 'EPIPE') process.exit();
+  process.stderr.write(`The output cannot be written (${message}).\n`);
+  process.exit(1);
+});
+// Nothing is left to say it with. Without a listener it would end the process.
+process.stderr.on('error', () => {});
 
 const io: Io = {
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
+  outliveOutput: () => (outlivesOutput = true),
   env: process.env,
   cwd: process.cwd(),
   isTty: process.stdout.isTTY,

@@ -15,6 +15,7 @@ import { CensusTaker } from './census.ts';
 import { Feed } from './events.ts';
 import { type BrokerWithState, HealthChecks } from './health.ts';
 import { createLog, engineLog, type LogOutput } from './log.ts';
+import { LossyOutput } from './log-output.ts';
 import { ServiceMetrics } from './metrics.ts';
 import { Notices } from './notices.ts';
 import { observedBroker } from './observed-broker.ts';
@@ -56,10 +57,17 @@ export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'metric
 }
 
 export function createObservers(options: ObserverOptions): Observers {
-  const { settings, instance, clock = systemClock, logTo } = options;
-  const log = createLog({ ...settings, instance }, logTo);
+  const { settings, instance, clock = systemClock, logTo = process.stdout } = options;
+  const output = new LossyOutput(logTo);
+  const log = createLog({ ...settings, instance }, output);
+  output.onBack = (lines) => log.warn({ lines }, 'lines of this log were lost: its output could not be written');
   const feed = new Feed({ instance, clock });
-  const metrics = new ServiceMetrics({ clock, log, eventReaders: () => feed.readers });
+  const metrics = new ServiceMetrics({
+    clock,
+    log,
+    eventReaders: () => feed.readers,
+    logLinesLost: () => output.lost,
+  });
   const health = new HealthChecks({ clock });
   const tracing = new Tracing();
   const census = new CensusTaker({

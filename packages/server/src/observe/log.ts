@@ -16,7 +16,7 @@ export interface LogOutput {
 type LogSettings = Pick<Settings, 'serviceName' | 'logLevel' | 'logFormat'> & { instance: string };
 
 /** The log of the service: neither credentials nor payloads, whatever is handed in. */
-export function createLog(settings: LogSettings, to: LogOutput = process.stdout): Logger {
+export function createLog(settings: LogSettings, to: LogOutput): Logger {
   const { serviceName, instance, logLevel, logFormat } = settings;
   return pino(
     {

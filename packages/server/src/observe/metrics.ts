@@ -14,6 +14,8 @@ interface MetricsOptions {
   log: Logger;
   /** Connections that read events. */
   eventReaders?: () => number;
+  /** Lines that the log has lost since the start. */
+  logLinesLost?: () => number;
 }
 
 /** Whose numbers are shown. */
@@ -44,6 +46,7 @@ export class ServiceMetrics implements Metrics {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #eventReaders: () => number;
+  readonly #logLinesLost: () => number;
   readonly #lanes = new LaneTable();
   readonly #routes = new NameTable();
   readonly #sources = new NameTable();
@@ -58,10 +61,11 @@ export class ServiceMetrics implements Metrics {
   #lanesAt = -Infinity;
   #readingLanes: Promise<void> | undefined;
 
-  constructor({ clock, log, eventReaders = () => 0 }: MetricsOptions) {
+  constructor({ clock, log, eventReaders = () => 0, logLinesLost = () => 0 }: MetricsOptions) {
     this.#clock = clock;
     this.#log = log;
     this.#eventReaders = eventReaders;
+    this.#logLinesLost = logLinesLost;
     // Nothing at all is better than a nought that nobody has counted.
     const { depth, oldestDue, censusAge, censusDuration } = this.#set;
     for (const unknown of [depth, oldestDue, censusAge, censusDuration]) unknown.remove();
@@ -260,6 +264,8 @@ export class ServiceMetrics implements Metrics {
     leasesLost.inc(this.#leasesLost);
     known.inc(this.#known);
     this.#set.eventReaders.set(this.#eventReaders());
+    this.#set.logLinesLost.reset();
+    this.#set.logLinesLost.inc(this.#logLinesLost());
     if (this.#watched) this.#writeWatched(this.#watched);
   }
 

@@ -186,6 +186,10 @@ export function createMetricSet() {
       'Parts of this page that could not be read and show what was known before.',
       ['part'],
     ),
+    logLinesLost: counter(
+      'redrive_log_lines_lost_total',
+      'Lines of the log that could not be written, or that nobody read. The service goes on without them.',
+    ),
     eventReaders: gauge('redrive_event_readers', 'Connections that read /api/v1/events.'),
 
     http: histogram(

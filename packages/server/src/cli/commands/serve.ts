@@ -28,6 +28,7 @@ export const commands = [
       'redrive serve --only dispatch # one more that delivers, beside others on the same database',
     ],
     async run({ options, json }, io) {
+      io.outliveOutput?.();
       const { settingsOf } = await import('../settings.ts');
       const { port, host, only } = options;
       const { flags, ...input } = storeInput(options);
