@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { actOn } from './item-moves.ts';
+import { actOn, revived } from './item-moves.ts';
 import type { InboxItem, ItemAction, ItemState } from './ports/inbox.ts';
 import type { Task } from './task.ts';
 import { broken, bytes, newTask } from './testing/fixtures.ts';
@@ -345,4 +345,20 @@ describe('restore', () => {
     const change = actOn({ type: 'restore' }, item, undefined, NOW);
     expect(change).toEqual({ result: 'done', item: rawItem() });
   });
+});
+
+describe('a message that comes again to a place where it was cancelled', () => {
+  it.each([
+    { there: 2, added: 5, next: 6 },
+    { there: 5, added: 2, next: 6 },
+    { there: 3, added: 3, next: 4 },
+  ])(
+    'is later than both: $there there and $added added make $next',
+    ({ there, added, next }) => {
+      const row = failedTask({ id: 7, status: 'cancelled', generation: there });
+      const task = revived(row, newTask({ generation: added }), NOW);
+      expect(task).toMatchObject({ id: 7, generation: next, edited: next });
+      expect(task).toMatchObject({ createdAtMs: row.createdAtMs, dueAtMs: NOW, visibleAtMs: NOW });
+    },
+  );
 });

@@ -229,6 +229,27 @@ describe('stop', () => {
     expect(await store.get({ id: 1 })).toMatchObject({ status: 'done', attempt: 0 });
   });
 
+  it('leaves a deaf handler its lease also when its time limit ends within the second after the abort', async () => {
+    const { clock, engine, make, store } = stage({ grace: '3s', lease: '30s' });
+    // It ends 500 ms after it was told to, while the engine still waits for it.
+    engine.handle('a', { timeout: 3500 }, () => new Promise(nothing));
+    await engine.start();
+    await engine.submit('a', 1);
+    await clock.advance(0);
+    const stopped = engine.stop();
+    await clock.advance(3600);
+    expect(engine.stats()).toMatchObject({ running: 1, held: 1 });
+    await clock.advance(400);
+    await stopped;
+    expect(await store.get({ id: 1 })).toMatchObject({ claims: 1, lease: expect.anything() });
+    const starts: number[] = [];
+    const other = make({ poll: '1s' }).handle('a', () => starts.push(clock.monotonic()));
+    await other.start();
+    await clock.advance('1m');
+    expect(starts).toHaveLength(1);
+    expect(starts[0]).toBeGreaterThanOrEqual(30_000);
+  });
+
   it('does not wait for what was only being put into the inbox', async () => {
     const { clock, engine, store } = stage({ grace: '1h' });
     engine.handle('a', nothing);

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createEngine } from '@redrive/engine';
 import { migratePostgres, postgres } from '@redrive/engine/postgres';
@@ -82,6 +82,22 @@ describePostgres(({ freshDatabase }) => {
     expect(again).toMatchObject({ moved: { tasks: 0, items: 0 }, known: { tasks: 110 } });
     const { messages: _, ...after } = (await lookAtDatabase(database.url)) as { messages: unknown };
     expect(before).toMatchObject(after);
+  });
+
+  test('a second move on the same day overwrites nothing', async () => {
+    using data = new DataFolder();
+    await using database = await freshDatabase();
+    const options = { file: data.file, databaseUrl: database.url, nowMs: 1_800_000_000_000 };
+    const left: { name: string; bytes: Buffer }[] = [];
+    for (const waiting of [10, 20, 30]) {
+      await fill(data.file, waiting);
+      const moved = await move(options);
+      if (moved.type !== 'moved') throw new Error('Nothing was moved.');
+      left.push({ name: moved.renamedTo, bytes: readFileSync(moved.renamedTo) });
+    }
+    const name = `${data.file}.moved-2027-01-15`;
+    expect(left.map((one) => one.name)).toEqual([name, `${name}-2`, `${name}-3`]);
+    for (const one of left) expect(readFileSync(one.name).equals(one.bytes)).toBe(true);
   });
 
   test('a file in use is left alone', async () => {
