@@ -32,6 +32,9 @@ describe('classify with rules', () => {
   it.each<Partial<ClassifyRule>>([
     {},
     { codes: [] },
+    { words: [] },
+    { words: [''] },
+    { words: [' '] },
     { codes: ['X'] },
     { names: ['X'] },
     { statuses: [500] },

@@ -151,6 +151,23 @@ describe('limits', () => {
     expect(await engine.list({ limit: 1 })).toEqual([]);
   });
 
+  it.each([
+    ['two addresses of one /64 network', '2001:db8:1:2::1', '2001:db8:1:2:ffff::9', 429],
+    ['two networks', '2001:db8:1:2::1', '2001:db8:1:3::1', 200],
+    ['two IPv4 clients of a socket for both', '::ffff:192.0.2.1', '::ffff:192.0.2.2', 200],
+    ['one IPv4 client in both spellings', '192.0.2.1', '::ffff:192.0.2.1', 429],
+    ['two IPv4 clients', '192.0.2.1', '192.0.2.2', 200],
+  ])('are shared by whoever is one client: %s', async (_, first, second, status) => {
+    const { app } = await stage({ rateLimit: 2 });
+    const ask = async (remoteAddress: string) => {
+      const headers = { host: 'localhost' };
+      return (await app.inject({ url: '/', remoteAddress, headers })).statusCode;
+    };
+    expect(await ask(first)).toBe(200);
+    expect(await ask(first)).toBe(200);
+    expect(await ask(second)).toBe(status);
+  });
+
   it('end what takes too long', async () => {
     const made = await stage({ requestTimeoutMs: 20 });
     const free = Promise.withResolvers<never[]>();

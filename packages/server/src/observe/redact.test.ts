@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cleanData, withoutCredentials } from './redact.ts';
 
@@ -25,7 +26,33 @@ describe('credentials in a text', () => {
   });
 
   it.each([
+    ['amqp://user:hunt', 'amqp://***'],
+    ["'postgres://me:hunt' is not a URL", "'postgres://***' is not a URL"],
+    ['{"a":"amqp://user:hunt\\"', '{"a":"amqp://***\\"'],
+    ['said \\"password=hunt\\"', 'said \\"password=***\\"'],
+  ])('are taken out where the text was cut or quoted: %s', (text, expected) => {
+    expect(withoutCredentials(text)).toBe(expected);
+  });
+
+  it('leave a line of JSON readable', () => {
+    const words = ['amqp://', 'u:p', '@', 'password=', 'bearer ', '\\', '"', "'", '/', 'abcdefg1', ' '];
+    const texts = fc.array(fc.constantFrom(...words), { maxLength: 12 });
+    fc.assert(
+      fc.property(texts, (parts) => {
+        const line = JSON.stringify({ text: parts.join('') });
+        expect(() => JSON.parse(withoutCredentials(line)) as unknown).not.toThrow();
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it.each([
     'https://api.example.com:8080/@user/page',
+    'No answer from http://127.0.0.1:8080: connect ECONNREFUSED',
+    'Listening on http://127.0.0.1:8080.',
+    'http://[::1]:8080',
+    'http://[fe80::1]/',
+    'https://api.example.com:',
     'https://api.example.com/a?mail=x@example.com',
     'a@example.com wrote that a=b',
     'bearer of bad news',
@@ -37,6 +64,16 @@ describe('credentials in a text', () => {
 });
 
 describe('data for the log', () => {
+  it('has no part of a credential where a long text is cut', () => {
+    const secret = 'amqp://user:hunter2hunter2@broker';
+    for (let before = 8192 - secret.length; before <= 8192; before++) {
+      const text = `${'.'.repeat(before - 1)} ${secret} and what follows`;
+      for (const data of [text, { text }, new Error(text)]) {
+        expect(withoutCredentials(JSON.stringify(cleanData(data)))).not.toMatch(/hun|ter2/);
+      }
+    }
+  });
+
   it('hides what is secret or content by its name, at every depth', () => {
     const headers = { Authorization: 'Bearer x', cookie: 'a', 'x-api-key': 'k', accept: 'json' };
     expect(

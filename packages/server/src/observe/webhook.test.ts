@@ -55,6 +55,27 @@ describe('the inbox webhook', () => {
     });
   });
 
+  it.each([
+    ['postgres://me:hunter2hunter2@db/tasks', 'postgres://***@'],
+    ['https://hunter2@api.example.com/', 'https://***@'],
+    ['password=hunter2hunter2 x', 'password='],
+    ['Authorization: Bearer hunter2hunter2', 'Authorization: Bearer'],
+  ])('is told no part of a credential, wherever the text is cut: %s', async (secret, start) => {
+    const MAX = 1024;
+    for (let before = MAX - secret.length; before <= MAX; before++) {
+      const { hook, engine } = hookOf();
+      const message = `${'.'.repeat(before - 1)} ${secret} and what follows`;
+      await hook.onEntry({ ...entry, failure: { class: 'business', message } });
+      const { payload } = engine.expectSubmitted(url) as { payload: { error: { message: string } } };
+      const told = payload.error.message;
+      expect(told.length).toBeLessThanOrEqual(MAX);
+      expect(told).not.toMatch(/hun|ter2/);
+      expect(told.slice(before, before + start.length)).toBe(
+        start.slice(0, Math.max(0, MAX - before)),
+      );
+    }
+  });
+
   it('is told of a group once per window, whoever tells it', async () => {
     const { clock, hook, engine } = hookOf();
     await hook.onEntry(entry);

@@ -1,7 +1,7 @@
 import { type Engine, type InboxEntry, isEngineError, laneOf } from '@redrive/engine';
 import type { Logger } from 'pino';
 import type { Clock } from 'redrive';
-import { withoutCredentials } from './redact.ts';
+import { shortened } from './redact.ts';
 
 interface WebhookOptions {
   url: string;
@@ -69,7 +69,7 @@ function bodyOf(entry: InboxEntry, { serviceName, instance }: WebhookOptions): o
     error: {
       class: failureClass,
       code: code ?? null,
-      message: message === undefined ? null : withoutCredentials(message).slice(0, MAX_TEXT),
+      message: message === undefined ? null : shortened(message, MAX_TEXT),
       status: status ?? null,
     },
   };

@@ -58,6 +58,6 @@ function isListOf(value: unknown, type: 'number' | 'string'): boolean {
     Array.isArray(value) &&
     value.length > 0 &&
     value.length <= MAX_VALUES &&
-    value.every((one) => typeof one === type && one !== '')
+    value.every((one) => typeof one === type && String(one).trim() !== '')
   );
 }
