@@ -64,8 +64,11 @@ describe('credentials in a text', () => {
 });
 
 describe('data for the log', () => {
-  it('has no part of a credential where a long text is cut', () => {
-    const secret = 'amqp://user:hunter2hunter2@broker';
+  it.each([
+    'amqp://user:hunter2hunter2@broker',
+    'https://hunter2hunter2@api.example.com',
+    'Bearer hunter2hunter2',
+  ])('has no part of a credential where a long text is cut: %s', (secret) => {
     for (let before = 8192 - secret.length; before <= 8192; before++) {
       const text = `${'.'.repeat(before - 1)} ${secret} and what follows`;
       for (const data of [text, { text }, new Error(text)]) {
