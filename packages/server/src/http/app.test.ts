@@ -277,6 +277,12 @@ describe('what is not HTTP', () => {
 
 describe('what Node would answer by itself', () => {
   it.each([
+    [
+      'a tunnel',
+      'CONNECT evil.example:443 HTTP/1.1\r\nhost: evil.example:443\r\n\r\n',
+      405,
+      'METHOD_NOT_ALLOWED',
+    ],
     ['no Host', 'GET / HTTP/1.1\r\nconnection: close\r\n\r\n', 400, 'MALFORMED_REQUEST'],
     [
       'an expectation, which is not honoured',

@@ -22,7 +22,7 @@ import { reviewRoutes } from './routes/review.ts';
 import type { App } from './routes/route.ts';
 import { serviceRoutes, version } from './routes/service.ts';
 import { taskRoutes } from './routes/tasks.ts';
-import { answerBroken } from './broken-request.ts';
+import { answerBroken, answerConnect } from './broken-request.ts';
 import { RouteList } from './route-list.ts';
 import { compileValidator } from './validate.ts';
 
@@ -52,6 +52,7 @@ export async function buildApp(
   }).withTypeProvider<TypeBoxTypeProvider>();
   const connections = new Connections({ ...limits, onFull: fullWarning(context, limits) });
   connections.watch(app.server);
+  app.server.on('connect', answerConnect);
   // Whatever else than a 100 a client expects is not honoured, and the request answered like any other.
   app.server.on('checkExpectation', (request, response) => {
     app.server.emit('request', request, response);

@@ -1,4 +1,5 @@
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { securityHeaders } from './limits.ts';
 import { Problem, PROBLEM_TYPE } from './problem.ts';
 
@@ -8,7 +9,15 @@ export function answerBroken(error: Error & { code?: string }, socket: Socket): 
     socket.destroy(error);
     return;
   }
-  const problem = problemOfCode(error.code);
+  answerBare(socket, problemOfCode(error.code));
+}
+
+/** CONNECT asks for a tunnel. Without an answer of ours Node closes the connection in silence. */
+export function answerConnect(_: unknown, socket: Duplex): void {
+  answerBare(socket, new Problem('METHOD_NOT_ALLOWED', 'CONNECT is not possible: this is no proxy.'));
+}
+
+function answerBare(socket: Duplex, problem: Problem): void {
   const body = problem.toText();
   const headers = {
     ...securityHeaders,
@@ -19,8 +28,8 @@ export function answerBroken(error: Error & { code?: string }, socket: Socket): 
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${problem.status} ${problem.code}\r\n${lines.join('')}\r\n${body}`);
-  // Ended only, it would be one of the few that may be open until the other side ends it too, which may never be.
-  socket.destroySoon();
+  // Ended only, it would stay open until the other side ends it too, which may never be.
+  if (socket instanceof Socket) socket.destroySoon();
 }
 
 function problemOfCode(code: string | undefined): Problem {
