@@ -26,6 +26,21 @@ describe('the tests that the promises name', () => {
   });
 });
 
+describe('the tests that the threat model names', () => {
+  const guide = fileURLToPath(new URL('../../docs/guides/security.md', import.meta.url));
+  const named = [
+    ...readFileSync(guide, 'utf8').matchAll(/\[`[^`]+`\]\(([^)#]+\.ts)\) “([^”]+)”/g),
+  ].map(([, file = '', quote = '']) => ({ file, quote }));
+
+  it.for(named)('$file has “$quote”', ({ file, quote }) => {
+    expect(readFileSync(join(dirname(guide), file), 'utf8')).toContain(quote);
+  });
+
+  it('are many', () => {
+    expect(named.length).toBeGreaterThan(25);
+  });
+});
+
 function proofsIn(markdown: string): Proof[] {
   // A point may go on in the next line.
   const points = markdown.replaceAll(/\n {2}(?=\S)/g, ' ');

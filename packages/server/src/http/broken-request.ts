@@ -14,7 +14,10 @@ export function answerBroken(error: Error & { code?: string }, socket: Socket): 
 
 /** CONNECT asks for a tunnel. Without an answer of ours Node closes the connection in silence. */
 export function answerConnect(_: unknown, socket: Duplex): void {
-  answerBare(socket, new Problem('METHOD_NOT_ALLOWED', 'CONNECT is not possible: this is no proxy.'));
+  answerBare(
+    socket,
+    new Problem('METHOD_NOT_ALLOWED', 'CONNECT is not possible: this is no proxy.'),
+  );
 }
 
 function answerBare(socket: Duplex, problem: Problem): void {

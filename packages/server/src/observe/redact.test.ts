@@ -35,7 +35,19 @@ describe('credentials in a text', () => {
   });
 
   it('leave a line of JSON readable', () => {
-    const words = ['amqp://', 'u:p', '@', 'password=', 'bearer ', '\\', '"', "'", '/', 'abcdefg1', ' '];
+    const words = [
+      'amqp://',
+      'u:p',
+      '@',
+      'password=',
+      'bearer ',
+      '\\',
+      '"',
+      "'",
+      '/',
+      'abcdefg1',
+      ' ',
+    ];
     const texts = fc.array(fc.constantFrom(...words), { maxLength: 12 });
     fc.assert(
       fc.property(texts, (parts) => {

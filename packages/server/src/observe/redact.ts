@@ -14,7 +14,9 @@ export function withoutCredentials(text: string): string {
  */
 export function shortened(text: string, maxLength: number): string {
   // Enough beyond the cut for any credential that begins before it; a text may have megabytes.
-  return withoutCredentials(text.slice(0, maxLength + MAX_TEXT)).slice(0, maxLength).toWellFormed();
+  return withoutCredentials(text.slice(0, maxLength + MAX_TEXT))
+    .slice(0, maxLength)
+    .toWellFormed();
 }
 
 /** The same of anything that is to be logged, as plain data of bounded size. */

@@ -66,7 +66,9 @@ describe('the inbox webhook', () => {
       const { hook, engine } = hookOf();
       const message = `${'.'.repeat(before - 1)} ${secret} and what follows`;
       await hook.onEntry({ ...entry, failure: { class: 'business', message } });
-      const { payload } = engine.expectSubmitted(url) as { payload: { error: { message: string } } };
+      const { payload } = engine.expectSubmitted(url) as {
+        payload: { error: { message: string } };
+      };
       const told = payload.error.message;
       expect(told.length).toBeLessThanOrEqual(MAX);
       expect(told).not.toMatch(/hun|ter2/);

@@ -37,8 +37,6 @@ describe('a rule', () => {
   });
 
   it('has a fault without any condition', () => {
-    expect(faultsOf({})).toEqual([
-      'rules.0 matches nothing: give codes, names, statuses, words.',
-    ]);
+    expect(faultsOf({})).toEqual(['rules.0 matches nothing: give codes, names, statuses, words.']);
   });
 });
