@@ -352,13 +352,10 @@ describe('a message that comes again to a place where it was cancelled', () => {
     { there: 2, added: 5, next: 6 },
     { there: 5, added: 2, next: 6 },
     { there: 3, added: 3, next: 4 },
-  ])(
-    'is later than both: $there there and $added added make $next',
-    ({ there, added, next }) => {
-      const row = failedTask({ id: 7, status: 'cancelled', generation: there });
-      const task = revived(row, newTask({ generation: added }), NOW);
-      expect(task).toMatchObject({ id: 7, generation: next, edited: next });
-      expect(task).toMatchObject({ createdAtMs: row.createdAtMs, dueAtMs: NOW, visibleAtMs: NOW });
-    },
-  );
+  ])('is later than both: $there there and $added added make $next', ({ there, added, next }) => {
+    const row = failedTask({ id: 7, status: 'cancelled', generation: there });
+    const task = revived(row, newTask({ generation: added }), NOW);
+    expect(task).toMatchObject({ id: 7, generation: next, edited: next });
+    expect(task).toMatchObject({ createdAtMs: row.createdAtMs, dueAtMs: NOW, visibleAtMs: NOW });
+  });
 });

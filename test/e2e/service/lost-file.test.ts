@@ -115,7 +115,11 @@ test.for(ways)(
 
     const { err } = await first.logged('what the lost file held was copied');
     const names = readdirSync(join(folder.path, 'redrive-data'));
-    const copy = join(folder.path, 'redrive-data', names.find((name) => /rescued/.test(name))!);
+    const copy = join(
+      folder.path,
+      'redrive-data',
+      names.find((name) => /rescued/.test(name))!,
+    );
     expect((err as { message: string }).message).toContain(copy);
     const said = await eventually(
       () => readiness(url),

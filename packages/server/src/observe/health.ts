@@ -19,7 +19,7 @@ const PING_FOR_MS = 1000;
 /** The inbox is measured once a minute: what was said is true for a while. */
 const INBOX_FOR_MS = 180_000;
 const writes = new Set(['insert', 'change', 'claim', 'settle', 'renew', 'append', 'writeState']);
-const unwritable = new Set(['STORE_READ_ONLY', 'STORE_FULL', 'STORE_FILE_LOST']);
+const unwritable = new Set(['STORE_READ_ONLY', 'STORE_FULL']);
 /** Never a task: only whether the store answers. */
 const NOBODY = '00000000-0000-0000-0000-000000000000';
 const NOWHERE = { kind: 'queue', address: 'redrive.health' };

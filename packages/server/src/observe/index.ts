@@ -60,7 +60,8 @@ export function createObservers(options: ObserverOptions): Observers {
   const { settings, instance, clock = systemClock, logTo = process.stdout } = options;
   const output = new LossyOutput(logTo);
   const log = createLog({ ...settings, instance }, output);
-  output.onBack = (lines) => log.warn({ lines }, 'lines of this log were lost: its output could not be written');
+  output.onBack = (lines) =>
+    log.warn({ lines }, 'lines of this log were lost: its output could not be written');
   const feed = new Feed({ instance, clock });
   const metrics = new ServiceMetrics({
     clock,

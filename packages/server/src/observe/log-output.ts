@@ -1,7 +1,7 @@
 import type { LogOutput } from './log.ts';
 
 /** What `process.stdout` is, as far as the log needs it. Files and pipes answer by the callback. */
-export interface LogStream extends LogOutput {
+interface LogStream extends LogOutput {
   write(text: string, done?: (error?: Error | null) => void): unknown;
   /** Bytes that wait for a reader. */
   readonly writableLength?: number;

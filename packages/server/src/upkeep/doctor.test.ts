@@ -171,6 +171,19 @@ describe('the file', () => {
     );
   });
 
+  it('has a copy beside it that was made when it was lost, and nobody delivers that', async () => {
+    const copy = join(dataDir, 'redrive.db.rescued-20260301T123005Z');
+    writeFileSync(copy, '');
+    // What SQLite keeps beside the copy is no copy.
+    writeFileSync(`${copy}-wal`, '');
+    const warning = { level: 'warning', what: expect.stringContaining(`${copy} is a copy`) };
+    for (const isThere of [false, true]) {
+      if (isThere) await fill(1);
+      const findings = await examineStore({ dataDir });
+      expect(findings.filter(({ what }) => what.includes('rescued'))).toMatchObject([warning]);
+    }
+  });
+
   it('is not changed by the look', async () => {
     await fill(1);
     const before = readdirSync(dataDir);

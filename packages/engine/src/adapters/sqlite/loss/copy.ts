@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { backup, type DatabaseSync } from 'node:sqlite';
@@ -28,9 +28,19 @@ export async function copyToNewFile(
   }
 }
 
-/** Copies again into a file of `copyToNewFile`. One transaction: if it fails, the file keeps its former content. */
+/**
+ * Copies again into a file of `copyToNewFile`. The new copy takes the place of the former one in one step: whenever the
+ * process dies, the file is whole, and needs no log beside it.
+ */
 export async function copyAgain(db: DatabaseSync, copy: string): Promise<void> {
-  await backup(db, copy, { rate: PAGES_PER_STEP });
+  const fresh = reserve(`${copy}.new`);
+  try {
+    await backup(db, fresh, { rate: PAGES_PER_STEP });
+    renameSync(fresh, copy);
+  } catch (error) {
+    for (const end of ['', '-journal', '-wal', '-shm']) rmSync(fresh + end, { force: true });
+    throw error;
+  }
 }
 
 async function copyInto(
@@ -44,7 +54,7 @@ async function copyInto(
     await copyAgain(db, copy);
     return copy;
   } catch (error) {
-    for (const end of ['', '-journal', '-wal', '-shm']) rmSync(copy + end, { force: true });
+    rmSync(copy, { force: true });
     throw error;
   }
 }

@@ -132,8 +132,7 @@ export class FileGuard {
   #advice(): string {
     const { path } = this.#options;
     if (this.#copy !== undefined) {
-      const away =
-        this.#loss === 'gone' ? '' : ` move ${path}, ${path}-wal and ${path}-shm away,`;
+      const away = this.#loss === 'gone' ? '' : ` move ${path}, ${path}-wal and ${path}-shm away,`;
       return `What was accepted before is in ${this.#copy}. Stop all processes that use the file,${away} rename the copy to ${path}, and start again.`;
     }
     if (this.#copyFault === undefined) {
