@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { replayAudit } from './audit.ts';
+import { eraseEvent } from './audit-erase.ts';
 import { type AuditEntry, type AuditEvent, decisionEntry, policyEntry } from './audit-events.ts';
 import { decide, type Facts } from './decide.ts';
 import { definePolicy } from './policy.ts';
 
 const policy = definePolicy({ maxAttempts: 3, base: '1s', jitter: 'full' });
-const subject = { category: 'c', operation: 'o' };
+const subject = { category: 'c', operation: 'o', correlationId: 'Eva' };
+const named: Partial<Facts> = { failure: { class: 'transient', message: 'No Eva here' } };
 
 /** A trail as it comes back from a sink. */
 class Written {
@@ -48,7 +50,29 @@ describe('replaying a trail', () => {
       gaps: [],
       twins: 0,
       dropped: 0,
+      erased: 0,
     });
+  });
+
+  it('takes erased events, counts them, and makes their decisions again', async () => {
+    const { events } = new Written().add(policyEntry(policy)).decided(1, policy, named).decided(2);
+    events[1] = eraseEvent(events[1]!, 0);
+    expect(events[1]).toMatchObject({ exception_message: null, correlation_id: null });
+    expect(JSON.stringify(events[1])).not.toContain('Eva');
+    expect(await replayAudit(events)).toMatchObject({ same: 2, different: 0, erased: 1 });
+  });
+
+  it.each<[string, (event: AuditEvent) => void, string[]]>([
+    ['the delay was changed', (event) => set(event, 'delay_seconds', 9), ['delay_seconds']],
+    ['a fact was changed', ({ redrive }) => set(redrive, 'seed', 4), ['decision.delay_ms']],
+    ['a text was written', (event) => set(event, 'exception_message', 'x'), ['exception_message']],
+  ])('finds an erased event in which %s afterwards', async (_, tamper, fields) => {
+    const { events } = new Written().add(policyEntry(policy)).decided(1, policy, named);
+    events[1] = eraseEvent(events[1]!, 0);
+    tamper(events[1]);
+    const { different, differing } = await replayAudit(events);
+    expect(different).toBe(1);
+    expect(differing[0]?.fields).toEqual(expect.arrayContaining(fields));
   });
 
   it.each<[string, (event: AuditEvent) => void, string[]]>([

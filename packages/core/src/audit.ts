@@ -1,3 +1,4 @@
+import { isErased, personalIn } from './audit-erase.ts';
 import { type AuditEvent, fieldsOf, happeningOf } from './audit-events.ts';
 import { type AuditGap, Sequences } from './audit-sequence.ts';
 import {
@@ -41,6 +42,8 @@ export interface AuditReplay {
   twins: number;
   /** Events that the writers themselves said they had to drop. */
   dropped: number;
+  /** Events whose texts were erased. Their decisions are made again like all others. */
+  erased: number;
 }
 
 export interface AuditDifference {
@@ -86,6 +89,7 @@ class Replay {
     wrongPolicies: [],
     unreadable: 0,
     dropped: 0,
+    erased: 0,
   };
 
   constructor({ policies = [], maxListed = MAX_LISTED }: ReplayOptions) {
@@ -102,6 +106,7 @@ class Replay {
     }
     const event = data as unknown as AuditEvent;
     this.#number(event.redrive);
+    if (isErased(event)) this.#report.erased += 1;
     if (event.event_type === 'policy_registered') this.#register(event);
     else if (event.event_type === 'events_dropped') this.#report.dropped += countOf(event['count']);
     else this.#check(event);
@@ -200,6 +205,8 @@ function differences(event: AuditEvent, written: Wire, decided: Decision, waitMs
     // The message is not among the facts.
     if (!name.endsWith('exception_message') && event[name] !== value) fields.push(name);
   }
+  // Whoever marks an event as erased has to empty it: the mark excuses nothing else.
+  if (isErased(event)) fields.push(...personalIn(event));
   return fields;
 }
 

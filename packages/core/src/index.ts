@@ -4,6 +4,7 @@ export {
   replayAudit,
   type ReplayOptions,
 } from './audit.ts';
+export { eraseEvent } from './audit-erase.ts';
 export {
   type AuditDetails,
   type AuditEntry,
