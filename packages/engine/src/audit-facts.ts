@@ -1,5 +1,7 @@
 /** What the engine's events say of tasks and of operators' actions. Payloads and credentials never get here. */
 import type { AuditEntry, AuditSubject } from 'redrive';
+import { hash64 } from 'redrive/internal';
+import type { ItemFilter } from './ports/inbox.ts';
 import type { Task, TaskContext } from './task.ts';
 
 type Audited = Pick<Task, 'messageId' | 'lane' | 'generation' | 'context'>;
@@ -45,6 +47,16 @@ export function operatorEntry(action: string, facts: OperatorFacts): AuditEntry 
     message_id: messageId ?? null,
     details: details === undefined ? null : plain(details),
   };
+}
+
+/**
+ * What the event of a bulk job says of its filter. An ordering key may name a person, and erase finds events by their
+ * message only: of the key a hash is written, which still tells whether two jobs had the same.
+ */
+export function filterFacts(filter: ItemFilter): Record<string, unknown> {
+  const { orderingKey, ...rest } = filter;
+  if (orderingKey === undefined) return rest;
+  return { ...rest, orderingKeyHash: hash64(orderingKey) };
 }
 
 function headerOf(context: TaskContext | undefined, name: string): string | null {

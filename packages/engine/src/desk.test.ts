@@ -195,7 +195,7 @@ describe('a bulk replay', () => {
       done: 6,
       left: 14,
       back: 1,
-      why: '1 of 6 came back in step 2, the last because: order 4 is bad',
+      why: '1 of 6 came back in step 2. The last failure: order 4 is bad',
     });
     expect(seen).toEqual([1, 2, 3, 4, 5, 6]);
     await engine.inbox.resumeJob(id);

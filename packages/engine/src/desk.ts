@@ -1,6 +1,7 @@
 import type { OperatorFacts } from './audit-facts.ts';
 import type { By, EngineInbox } from './engine-inbox.ts';
-import { EngineError } from './errors.ts';
+import { type Erased, notReached, type Surroundings } from './erasure.ts';
+import { EngineError, isEngineError } from './errors.ts';
 import { replayedId } from './item-moves.ts';
 import { JobDesk, type JobDeskParts } from './job-desk.ts';
 import type {
@@ -33,6 +34,9 @@ interface DeskParts extends JobDeskParts {
   maxPayloadBytes: number;
   /** Whether anybody keeps what is told of actions. */
   isAudited: boolean;
+  /** Erases the events of a message; false: the sink cannot. */
+  eraseEvents: (messageId: string) => Promise<boolean>;
+  surroundings: Surroundings;
 }
 
 const MAX_SAME = 10_000;
@@ -116,27 +120,51 @@ export class Desk extends JobDesk implements EngineInbox {
     await this.#act(id, { type: 'restore', ...checkedBy(options) });
   }
 
-  async erase(id: number, options: By = {}): Promise<void> {
+  async erase(id: number, options: By = {}): Promise<Erased> {
     const { by } = checkedBy(options);
-    const { messageId, taskId, lane, fingerprint } = await this.#known(id);
+    const item = await this.#known(id);
+    const { messageId, taskId, lane, fingerprint } = item;
     const store = await this.#parts.store();
-    const result = await store.erase(messageId, by);
-    let isBusy = result === 'busy';
+    const results = new Map([[messageId, await store.erase(messageId, by)]]);
     if (taskId === undefined) {
       // What could not be read goes under a new id when it is replayed. From now on it cannot be any more.
       const { items } = await store.items({ messageId, limit: MAX_SAME });
-      for (const item of items) {
-        if ((await store.erase(replayedId(item), by)) === 'busy') isBusy = true;
+      for (const same of items) {
+        const other = replayedId(same);
+        results.set(other, await store.erase(other, by));
       }
     }
     // Also where a replay of it is still on its way: something is gone already.
-    if (result !== 'busy') {
+    if (results.get(messageId) !== 'busy') {
       this.#parts.acted('erase', { item: id, messageId, lane, group: fingerprint, ...byOf(by) });
     }
-    if (isBusy) {
+    const gone = [...results].flatMap(([one, result]) => (result === 'busy' ? [] : [one]));
+    // After the store: whatever was told of the message before its tasks were over is written, or waits, by now.
+    const isTrailKept = !(await this.#eraseEvents(gone));
+    if (gone.length < results.size) {
       throw new EngineError(
         'ITEM_BUSY',
         `The message of item ${id} is on its way again. Cancel it, or wait until it is settled; then erase it once more.`,
+      );
+    }
+    const [group] = await store.groups({ fingerprint, all: true, limit: 1 });
+    const ofStore = (await store.scrub?.()) ?? [];
+    const outcome = { item, note: group?.note, isTrailKept, store, ofStore };
+    return { notReached: notReached(this.#parts.surroundings, outcome) };
+  }
+
+  /** False: the sink cannot. */
+  async #eraseEvents(messageIds: readonly string[]): Promise<boolean> {
+    try {
+      let isReached = true;
+      for (const id of messageIds) isReached = (await this.#parts.eraseEvents(id)) && isReached;
+      return isReached;
+    } catch (error) {
+      if (isEngineError(error)) throw error;
+      throw new EngineError(
+        'AUDIT_NOT_ERASED',
+        'The message is erased in the store, but the sink of the audit trail failed to erase its events. Erase the item once more when the sink works again.',
+        { cause: error },
       );
     }
   }

@@ -1,3 +1,4 @@
+import type { Erased } from './erasure.ts';
 import type { Job } from './jobs.ts';
 import type {
   ActResult,
@@ -37,8 +38,11 @@ export interface EngineInbox {
   discard(id: number, options?: By): Promise<void>;
   /** Opens again what was resolved or discarded. */
   restore(id: number, options?: By): Promise<void>;
-  /** Takes everything personal out of a message for good, in whatever it left behind here. */
-  erase(id: number, options?: By): Promise<void>;
+  /**
+   * Takes everything personal out of a message for good, in whatever it left behind here: store, buffers and audit trail.
+   * Answers where something of it may still be.
+   */
+  erase(id: number, options?: By): Promise<Erased>;
 
   /** What a bulk job would take: the exact count, and the newest ten. */
   preview(selection: Selection): Promise<{ count: number; sample: InboxItem[] }>;

@@ -1,4 +1,4 @@
-import type { OperatorFacts } from './audit-facts.ts';
+import { filterFacts, type OperatorFacts } from './audit-facts.ts';
 import type { By, JobReport } from './engine-inbox.ts';
 import { EngineError } from './errors.ts';
 import { JobBook } from './job-book.ts';
@@ -11,6 +11,7 @@ import {
   newJob,
   pausedJob,
   resumedJob,
+  whyNow,
 } from './jobs.ts';
 import type {
   ActResult,
@@ -151,10 +152,11 @@ export class JobDesk {
     const fresh = { ...options, action, filter, createdAtMs, before: newest.id + 1, ignored };
     const job = await new JobBook(store).add((id) => newJob({ ...fresh, id }));
     const { by, ...details } = options;
-    const asked = Object.keys(filter).length === 0 ? { all: true } : filter;
+    const asked = Object.keys(filter).length === 0 ? { all: true } : filterFacts(filter);
     this.#parts.acted(`${action}All`, {
       job: job.id,
       by,
+      messageId: filter.messageId,
       details: { filter: asked, count, ...details },
     });
     this.#parts.wakeRunner();
@@ -206,7 +208,7 @@ export class JobDesk {
 
   async #report(job: Job): Promise<JobReport> {
     const store = await this.#parts.store();
-    const { underway, taken, back } = await store.tally(job.id, MOST_COUNTED);
+    const { underway, taken, back, failure } = await store.tally(job.id, MOST_COUNTED);
     const { id, action, why, by, total, done, skipped, failed, canary, perSecond } = job;
     const { createdAtMs, finishedAtMs, step, ignored = 0 } = job;
     const isFreezing = job.state === 'running' && job.before !== undefined;
@@ -214,7 +216,7 @@ export class JobDesk {
       id,
       action,
       state: isFreezing ? 'freezing' : job.state,
-      ...(why === undefined ? {} : { why }),
+      ...(why === undefined ? {} : { why: whyNow(why, failure) }),
       ...(by === undefined ? {} : { by }),
       ...(ignored > 0 ? { ignored } : {}),
       total,

@@ -10,6 +10,7 @@ import {
   nextMove,
   pausedJob,
   resumedJob,
+  whyNow,
   WINDOW,
 } from './jobs.ts';
 import type { JobTally } from './ports/inbox.ts';
@@ -52,11 +53,11 @@ describe('freezing', () => {
     expect([after.before, after.total]).toEqual([40, 15]);
   });
 
-  it('ends with the last page, and forgets the ids it was asked for', () => {
-    const filter = { ids: [1, 2], lane: 'a' };
+  it('ends with the last page, and forgets what it was asked for', () => {
+    const filter = { ids: [1, 2], lane: 'a', orderingKey: 'Eva' };
     const after = afterFreeze(job({ before: 90, total: 10, filter }), { added: 5 });
     expect(after).not.toHaveProperty('before');
-    expect([after.total, after.filter]).toEqual([15, { lane: 'a' }]);
+    expect([after.total, after.filter]).toEqual([15, {}]);
   });
 });
 
@@ -189,7 +190,13 @@ describe('a canary', () => {
     const move = moveAt(sent, tally({ back: 1, failure }), NOW);
     expect(move).toMatchObject({ do: 'write', job: { state: 'stopped', finishedAtMs: NOW } });
     const { why } = (move as { job: Job }).job;
-    expect(why).toBe('1 of 1 came back in step 1, the last because: No such customer');
+    expect(why).toBe('1 of 1 came back in step 1.');
+    // Its words are read when they are wanted: what is erased meanwhile is not in the document.
+    expect(whyNow(why!, failure)).toBe(`${why} The last failure: No such customer`);
+    expect(whyNow(why!, { class: 'business', code: 'ERASED' })).toBe(
+      `${why} The last failure: ERASED`,
+    );
+    expect(whyNow(why!, undefined)).toBe(why);
   });
 
   it('does not stop for as many as it may, unless none has worked', () => {

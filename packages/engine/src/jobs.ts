@@ -12,7 +12,7 @@ type JobState = 'running' | 'paused' | 'stopped' | 'cancelled' | 'finished';
 export interface Job {
   id: number;
   action: 'replay' | 'resolve' | 'discard';
-  /** What was asked for; ids only until they are frozen. */
+  /** What was asked for, until its members are frozen; empty afterwards. */
   filter: ItemFilter;
   by?: string;
   /** Where replayed ones go instead. */
@@ -211,8 +211,8 @@ export function afterFreeze(job: Job, { added, next }: Frozen): Job {
   const total = job.total + added;
   if (next !== undefined) return { ...job, total, before: next };
   const { before: _, ...rest } = job;
-  const { ids: __, ...filter } = job.filter;
-  return { ...rest, total, filter };
+  // Nobody needs it any more, and an ordering key or a text in it may be personal: erase would not find it here.
+  return { ...rest, total, filter: {} };
 }
 
 /** What became of these members, in the order of their items. */
@@ -276,15 +276,18 @@ function stopped(job: Job, why: string, nowMs: number): Job {
   return { ...job, state: 'stopped', why, finishedAtMs: Math.floor(nowMs) };
 }
 
-function whyOf(job: Job, { back, failure }: JobTally): string {
+/** Without the text of a failure: it would stay here, and in the audit trail, when the failed message is erased. */
+function whyOf(job: Job, { back }: JobTally): string {
   const came = `${back - job.forgiven} of ${job.done} came back`;
   const where = job.step < job.canary.length ? ` in step ${job.step + 1}` : '';
-  return `${came}${where}${because(failure)}`;
+  return `${came}${where}.`;
 }
 
-function because(failure: Failure | undefined): string {
+/** Why a job stopped, as it is told to an operator, with the failure of what came back last as it is known now. */
+export function whyNow(why: string, failure: Failure | undefined): string {
   const text = failure?.message ?? failure?.code ?? failure?.class;
-  return text === undefined ? '.' : `, the last because: ${text.slice(0, 200).toWellFormed()}`;
+  if (text === undefined) return why;
+  return `${why} The last failure: ${text.slice(0, 200).toWellFormed()}`;
 }
 
 function evenly(perSecond: number): number {

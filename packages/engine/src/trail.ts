@@ -1,6 +1,7 @@
 import { type AuditEntry, type DefinedPolicy, delayFor, policyEntry } from 'redrive';
 import type { Host } from './host.ts';
 import { pause } from './patience.ts';
+import { ErasedMessages } from './erased-messages.ts';
 import { EngineError } from './errors.ts';
 import {
   type AuditEvent,
@@ -36,6 +37,8 @@ export class Trail {
   readonly #closing = new AbortController();
   /** Policies by fingerprint, and when they were registered. */
   readonly #registered = new Map<string, number>();
+  readonly #erased = new ErasedMessages();
+  readonly #own: AuditSink | undefined;
   readonly #hung = new Set<Promise<void>>();
   #waiting: AuditEvent[] = [];
   #work: Promise<void> | undefined;
@@ -53,6 +56,7 @@ export class Trail {
     own?: AuditSink,
   ) {
     this.#settings = trailSettings(audit, own);
+    this.#own = own;
     this.#host = host;
     this.#instance = instance;
     this.#run = Math.floor(host.clock.now());
@@ -116,6 +120,22 @@ export class Trail {
     return (await sink?.prune?.(retentionMs, limit)) ?? 0;
   }
 
+  /**
+   * Erases the events of a message: those that wait here, those that come later, and those in the sink. Also those in the
+   * store's own sink, which may have been used before. False: what was written to the sink stays there. The sink cannot
+   * erase, or the trail is strict, so that its events do not name their message.
+   */
+  async erase(messageId: string): Promise<boolean> {
+    const nowMs = this.#host.clock.now();
+    this.#erased.add(messageId, nowMs);
+    // In place: a batch that is being written is tried again with the same objects.
+    for (const event of this.#waiting) Object.assign(event, this.#erased.kept(event, nowMs));
+    const { sink, strict } = this.#settings;
+    await this.#own?.erase?.(messageId);
+    if (sink !== this.#own) await sink?.erase?.(messageId);
+    return sink === undefined || (sink.erase !== undefined && !strict);
+  }
+
   /** Writes what waits, as far as the sink takes it, and lets go of the sink. */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -127,10 +147,11 @@ export class Trail {
 
   #event({ redrive, ...fields }: AuditEntry): AuditEvent {
     const event = { ...fields, timestamp: this.#timestamp() } as AuditEvent;
-    if (this.#settings.strict) return event;
     const place = { instance: this.#instance, run: this.#run, sequence: this.#sequence };
     event.redrive = { ...place, ...redrive };
-    return event;
+    const kept = this.#erased.kept(event, this.#last.ms);
+    if (this.#settings.strict) delete kept.redrive;
+    return kept;
   }
 
   /** Many events have the same. */

@@ -126,6 +126,12 @@ export function wire(
     submitter,
     maxPayloadBytes,
     isAudited: trail.isOn,
+    eraseEvents: (messageId) => trail.erase(messageId),
+    surroundings: {
+      // One who only answers requests has no broker, and still its reviews go to one.
+      hasBroker: (options.brokers ?? []).length > 0 || review !== undefined,
+      hasHook: onEntry !== undefined,
+    },
     nowMs,
     wakeRunner: () => runner.wake(),
     sentTo: (lane) => {

@@ -17,6 +17,12 @@ export interface AuditSink {
    * another `REGISTER_AGAIN_MS`: decisions that are kept may need it.
    */
   prune?(olderThanMs: number, limit: number): Promise<number>;
+  /**
+   * Rewrites every event of a message with `eraseEvent`; answers how many it rewrote. Events of that message that are
+   * written within `ERASED_FOR_MS` afterwards are stored erased: an instance may have held them back. Without this method
+   * the engine's `erase` says that the events in this sink were not reached.
+   */
+  erase?(messageId: string): Promise<number>;
   close?(): Promise<void>;
 }
 
@@ -58,6 +64,9 @@ export interface AuditOptions {
 
 /** A policy in use is registered again so often: whatever is cut from a trail's beginning, the rest replays alone. */
 export const REGISTER_AGAIN_MS = 3_600_000;
+
+/** So long after an erase a sink still expects events that were made before it. The trail gives up on an event in minutes. */
+export const ERASED_FOR_MS = 3_600_000;
 
 /**
  * Which message an event is about: what somebody did by hand names it beside the other fields, a decision among those of

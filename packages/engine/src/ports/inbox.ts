@@ -33,9 +33,10 @@ export interface Inbox {
   ): Promise<ActResult[] | undefined>;
 
   /**
-   * Takes everything personal out of a message, wherever it is: payload, context, ordering key, texts of failures, in its
-   * tasks, their executions, its items, the samples of their groups and what waits in the outbox. Open items are closed
-   * and their tasks cancelled. `busy`: one of its tasks is pending.
+   * Takes everything personal out of a message, wherever it is: payload, context, ordering key, texts of failures, and the
+   * query string of a URL; in its tasks, their executions, its items, the samples of their groups and what waits in the
+   * outbox. Open items are closed and their tasks cancelled. A task whose URL had a query string gives up its identity: the
+   * same message to the same URL is a new task afterwards. `busy`: one of its tasks is pending.
    */
   erase(messageId: string, by?: string): Promise<'erased' | 'busy' | 'unknown'>;
 

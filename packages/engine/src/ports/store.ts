@@ -10,8 +10,23 @@ export interface Store extends Schedule, Inbox {
   close(): Promise<void>;
   /** Counts what waits and what is open, of one moment and exactly. It looks at all of it: ask seldom. */
   census(): Promise<Census>;
+  /**
+   * Called after `erase`: removes what the erased rows left behind on disk, as far as it can be done at once. Answers the
+   * copies that it cannot reach, for the operator. Absent: no copies.
+   */
+  scrub?(): Promise<NotReached[]>;
   /** Where the trail goes when audit is on and no other sink is given. */
   readonly audit?: AuditSink;
+}
+
+/** A place where something of an erased message may still be. */
+export interface NotReached {
+  /** A word for programs. */
+  what: string;
+  /** Why erase does not reach it, as a sentence. */
+  why: string;
+  /** What the operator can do about it, as a sentence. */
+  todo: string;
 }
 
 /** How much there is to do. */

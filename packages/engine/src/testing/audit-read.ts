@@ -6,7 +6,7 @@ import { type CaseTable, needing } from './suite.ts';
 
 const START_MS = Date.parse('2025-01-01T00:00:00.000Z');
 
-export const readCases: CaseTable<OpenedAudit, 'pruning' | 'reading'> = needing('reading', {
+export const readCases: CaseTable<OpenedAudit, 'reading'> = needing('reading', {
   'finds nothing where nothing was written': async ({ sink }: OpenedAudit) => {
     deepEqual(await sink.read?.({ limit: 10 }), { events: [] });
   },

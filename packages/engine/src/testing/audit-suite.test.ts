@@ -13,7 +13,7 @@ async function broken(make: (audit: MemoryAudit) => AuditSink): Promise<string[]
 
 async function failing(
   make: () => { sink: AuditSink; written: () => readonly AuditEvent[] },
-  can: { pruning?: boolean; reading?: boolean } = {},
+  can: { pruning?: boolean; reading?: boolean; erasing?: boolean } = {},
 ): Promise<string[]> {
   const suite = auditSuite({
     ...can,
@@ -85,6 +85,7 @@ describe('the suite of an audit sink', () => {
   it.each([
     ['prune', 'pruning'],
     ['read', 'reading'],
+    ['erase', 'erasing'],
   ])('leaves out what a sink without `%s` cannot', (method, need) => {
     const suite = auditSuite({ open: () => Promise.reject(new Error('never')) });
     const isSkipped = ({ skip }: { skip?: string }) => skip === `declared as not ${need}`;
@@ -338,6 +339,64 @@ describe('the suite of a sink that is read', () => {
       await failing(
         reads((read) => read),
         { reading: true },
+      ),
+    ).toEqual([]);
+  });
+});
+
+describe('the suite of a sink that erases', () => {
+  /** Erases as it should, but for what is changed. */
+  function erases(changed: (audit: MemoryAudit) => Partial<AuditSink>) {
+    return () => {
+      const audit = new MemoryAudit();
+      const write: AuditSink['write'] = (events) => audit.write(events);
+      const erase: AuditSink['erase'] = (id) => audit.erase(id);
+      return { sink: { write, erase, ...changed(audit) }, written: () => audit.events };
+    };
+  }
+
+  it.each<[string, (audit: MemoryAudit) => Partial<AuditSink>, string]>([
+    [
+      'erases nothing',
+      () => ({ erase: async () => 3 }),
+      'erase: takes the texts out of every event of the message',
+    ],
+    [
+      'forgets what it erased',
+      (audit) => ({
+        async write(events) {
+          await audit.write(events);
+          // The texts are back.
+          for (const [i, event] of events.entries()) {
+            Object.assign(audit.events.at(i - events.length)!, structuredClone(event));
+          }
+        },
+      }),
+      'erase: erases what is written later, too: an instance may have held it back',
+    ],
+    [
+      'erases every message that it is asked for in any event',
+      (audit) => ({
+        async erase(id) {
+          let count = 0;
+          for (const { redrive } of audit.events) {
+            const other = redrive?.['message_id'] as string | undefined;
+            if (other !== undefined) count += await audit.erase(other);
+          }
+          return count + (await audit.erase(id));
+        },
+      }),
+      'erase: leaves the events of other messages alone, whatever they say',
+    ],
+  ])('finds one that %s', async (_, changed, fails) => {
+    expect(await failing(erases(changed), { erasing: true })).toContain(fails);
+  });
+
+  it('finds nothing in one that keeps its promises', async () => {
+    expect(
+      await failing(
+        erases(() => ({})),
+        { erasing: true },
       ),
     ).toEqual([]);
   });

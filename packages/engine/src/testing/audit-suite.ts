@@ -1,5 +1,6 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict';
 import { type AuditEvent, type AuditSink, REGISTER_AGAIN_MS } from '../ports/audit.ts';
+import { eraseCases } from './audit-erase.ts';
 import { readCases } from './audit-read.ts';
 import { casesOf, type CaseTable, type ConformanceCase, needing } from './suite.ts';
 
@@ -11,9 +12,11 @@ export interface AuditSetup {
   pruning?: boolean;
   /** Whether it has the method `read`. */
   reading?: boolean;
+  /** Whether it has the method `erase`. */
+  erasing?: boolean;
 }
 
-type Need = 'pruning' | 'reading';
+type Need = 'pruning' | 'reading' | 'erasing';
 
 export interface OpenedAudit {
   sink: AuditSink;
@@ -24,8 +27,9 @@ export interface OpenedAudit {
 
 /** Every promise of the port `AuditSink`, one by one. */
 export function auditSuite(setup: AuditSetup): ConformanceCase[] {
-  const capabilities = { pruning: setup.pruning ?? false, reading: setup.reading ?? false };
-  const tables = { audit: cases, prune: pruneCases, read: readCases };
+  const { pruning = false, reading = false, erasing = false } = setup;
+  const capabilities = { pruning, reading, erasing };
+  const tables = { audit: cases, prune: pruneCases, read: readCases, erase: eraseCases };
   return casesOf<OpenedAudit, Need>(tables, capabilities, async (body) => {
     const opened = await setup.open();
     try {

@@ -9,6 +9,7 @@ import type {
   DestinationView,
   ErrorView,
   GroupView,
+  ErasedItem,
   ItemDetail,
   ItemView,
   JobView,
@@ -113,13 +114,23 @@ export const isActed = object<Acted>({ message_id: text, result: text });
 
 export const isItem = object<ItemView>(item);
 
-export const isItemDetail = object<ItemDetail>({
+const detail = {
   ...item,
   attempts: maybe(list(attempt)),
   headers: maybe(texts),
   payload_base64: maybe(text),
   edit: maybe(object<NonNullable<ItemDetail['edit']>>({ payload_base64: maybe(text) })),
   difference: maybe(list(object<NonNullable<ItemDetail['difference']>[number]>({ path: text }))),
+};
+
+export const isItemDetail = object<ItemDetail>(detail);
+
+export const isErasedItem = object<ErasedItem>({
+  ...detail,
+  // A server of an older version does not say.
+  not_reached: maybe(
+    list(object<ErasedItem['not_reached'][number]>({ what: text, why: text, todo: text })),
+  ),
 });
 
 export const isGroup = object<GroupView>({

@@ -25,6 +25,12 @@ export function replayLines(replay: AuditReplay, output: Output): string[] {
             ? `${plural(replay.dropped, 'event')}, as the writers said themselves`
             : undefined,
         ],
+        [
+          'erased',
+          replay.erased > 0
+            ? `${plural(replay.erased, 'event')}: their texts are gone, their decisions were made again`
+            : undefined,
+        ],
         ['twice', none(replay.twins)],
         ['unreadable', none(replay.unreadable)],
       ],

@@ -18,6 +18,7 @@ export type Acted = Static<typeof retries.Acted>;
 
 export type ItemView = Static<typeof review.Item>;
 export type ItemDetail = Static<typeof review.ItemDetail>;
+export type ErasedItem = Static<typeof review.ErasedItem>;
 export type GroupView = Static<typeof review.Group>;
 
 export type JobView = Static<typeof bulk.Job>;

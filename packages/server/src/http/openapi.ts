@@ -8,7 +8,7 @@ import type { App } from './routes/route.ts';
 import { Job } from './schemas/bulk.ts';
 import { Problem } from './schemas/common.ts';
 import { Acted, Receipt, Receipts, ShownItem, Task, TaskDetail } from './schemas/retries.ts';
-import { Group, Item, ItemDetail } from './schemas/review.ts';
+import { ErasedItem, Group, Item, ItemDetail } from './schemas/review.ts';
 import { Lane } from './schemas/service.ts';
 
 const description = `Durable retries over HTTP: messages that are delivered until they work, or lie in review.
@@ -43,6 +43,7 @@ export async function addDocument(
     Acted,
     Item,
     ItemDetail,
+    ErasedItem,
     Group,
     Job,
     Lane,

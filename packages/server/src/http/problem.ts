@@ -70,6 +70,7 @@ const engineStatuses = {
   JOB_UNKNOWN: 404,
   JOB_OVER: 409,
   AUDIT_UNREADABLE: 409,
+  AUDIT_NOT_ERASED: 503,
 } as const satisfies Record<EngineErrorCode, number>;
 
 type OwnCode = keyof typeof ownStatuses;

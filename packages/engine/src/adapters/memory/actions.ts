@@ -1,3 +1,4 @@
+import { erasedAddress } from '../../address.ts';
 import { actOn, type ItemChange, revived } from '../../item-moves.ts';
 import {
   type ActResult,
@@ -102,6 +103,11 @@ export class Actions {
         ...(job === undefined || isOpen ? {} : { job }),
         ...(isOpen ? { status: 'cancelled' as const } : {}),
       };
+      const address = erasedAddress(row.destination);
+      if (address !== undefined) {
+        tasks.forgetIdentity(row);
+        after.destination = { ...row.destination, address };
+      }
       touched.push(tasks.get(row.id), tasks.write(after));
       inbox.forget(row.id);
     }

@@ -1,3 +1,6 @@
+import type { Clock } from 'redrive';
+import { systemClock } from 'redrive/internal';
+import { ErasedMessages } from '../../erased-messages.ts';
 import {
   type AuditEvent,
   type AuditPage,
@@ -10,10 +13,13 @@ import {
 export class MemoryAudit implements AuditSink {
   #events: AuditEvent[] = [];
   #lastId = 0;
+  readonly #erased = new ErasedMessages();
   readonly #maxEvents: number;
+  readonly #clock: Clock;
 
-  constructor(maxEvents = 10_000) {
+  constructor(maxEvents = 10_000, clock: Clock = systemClock) {
     this.#maxEvents = maxEvents;
+    this.#clock = clock;
   }
 
   /** The newest events, oldest first. */
@@ -23,9 +29,19 @@ export class MemoryAudit implements AuditSink {
 
   async write(events: readonly AuditEvent[]): Promise<void> {
     // As JSON, like any other sink: what cannot be written fails here too, and later changes do not matter.
-    const written = events.map((event) => JSON.parse(JSON.stringify(event)) as AuditEvent);
+    const written = events
+      .map((event) => JSON.parse(JSON.stringify(event)) as AuditEvent)
+      .map((event) => this.#erased.kept(event, this.#clock.now()));
     this.#events = [...this.#events, ...written].slice(-this.#maxEvents);
     this.#lastId += written.length;
+  }
+
+  async erase(messageId: string): Promise<number> {
+    const nowMs = this.#clock.now();
+    this.#erased.add(messageId, nowMs);
+    const before = this.#events;
+    this.#events = before.map((event) => this.#erased.kept(event, nowMs));
+    return this.#events.filter((event, i) => event !== before[i]).length;
   }
 
   async read({ before = Infinity, limit, ...filter }: AuditQuery): Promise<AuditPage> {

@@ -1,4 +1,5 @@
 import type { Failure } from 'redrive';
+import { erasedAddress } from '../../address.ts';
 import type {
   Group,
   GroupQuery,
@@ -151,9 +152,11 @@ export class MemoryInbox {
       this.#close(item);
       if (item.taskId !== undefined) this.#attempts.delete(item.taskId);
       const { context: _, edit: _edit, orderingKey: _key, closedBy: _by, ...rest } = item;
+      const address = erasedAddress(item.destination);
       this.#set({
         ...rest,
         payload: new Uint8Array(),
+        destination: { ...item.destination, ...(address === undefined ? {} : { address }) },
         failure: { class: item.failure.class, code: 'ERASED' },
         state: 'erased',
         closedAtMs: item.closedAtMs ?? nowMs,

@@ -75,7 +75,11 @@ describe('the audit trail in memory', () => {
     const sink = new MemoryAudit();
     return { sink, written: async () => sink.events, close: async () => {} };
   };
-  for (const { name, skip, run: assertCase } of auditSuite({ open, reading: true })) {
+  for (const { name, skip, run: assertCase } of auditSuite({
+    open,
+    reading: true,
+    erasing: true,
+  })) {
     test.skipIf(skip)(`${name}`, () => assertCase());
   }
 

@@ -57,7 +57,7 @@ export class MemoryStore implements Store {
     ordering: true,
     transactions: false,
   };
-  readonly audit = new MemoryAudit();
+  readonly audit: MemoryAudit;
   readonly #clock: Clock;
   readonly #maxTasks: number;
   readonly #tasks = new TaskTable();
@@ -75,6 +75,7 @@ export class MemoryStore implements Store {
   readonly #watchers = new Set<(hint: Hint) => void>();
 
   constructor(clock: Clock, maxTasks: number) {
+    this.audit = new MemoryAudit(undefined, clock);
     this.#clock = clock;
     this.#maxTasks = maxTasks;
   }

@@ -88,6 +88,11 @@ export class TaskTable {
   remove(task: Task): void {
     this.#unlist(task);
     this.#rows.delete(task.id);
+    if (this.#ids.get(identity(task)) === task.id) this.forgetIdentity(task);
+  }
+
+  /** Its message at its destination is not known by it any more. */
+  forgetIdentity(task: Pick<Task, 'messageId' | 'destination'>): void {
     this.#ids.delete(identity(task));
   }
 

@@ -23,7 +23,7 @@ describePostgres(({ freshDatabase }) => {
   });
 
   const open = async () => {
-    await admin.query('DELETE FROM redrive_audit');
+    await admin.query('DELETE FROM redrive_audit; DELETE FROM redrive_erased');
     const store = postgres({ url: database.url, maxConnections: 2 });
     await store.open();
     return { sink: store.audit!, written, close: () => store.close() };
@@ -32,7 +32,8 @@ describePostgres(({ freshDatabase }) => {
     const { rows } = await admin.query('SELECT event FROM redrive_audit ORDER BY id');
     return rows.map(({ event }: { event: AuditEvent }) => event);
   };
-  for (const { name, run: assertCase } of auditSuite({ open, pruning: true, reading: true })) {
+  const setup = { open, pruning: true, reading: true, erasing: true };
+  for (const { name, run: assertCase } of auditSuite(setup)) {
     test(`${name}`, () => assertCase());
   }
 
@@ -60,7 +61,7 @@ describePostgres(({ freshDatabase }) => {
       FROM generate_series(1, ${count}) AS i`);
   }
 
-  test.each([{ type: 'rare' }, { messageId: 'x' }, { toMs: 4000, fromMs: 3000 }])(
+  test.each([{ type: 'rare' }, { toMs: 4000, fromMs: 3000 }])(
     'looks at a bounded number of events for a page, and says where to go on: %j',
     async (filter) => {
       const { sink, close } = await open();
@@ -89,13 +90,7 @@ describePostgres(({ freshDatabase }) => {
 
   test('walks down the ids, never by the times, analysed or not', async () => {
     await fill(60_000);
-    const filters = [
-      {},
-      { type: 'rare' },
-      { messageId: 'x' },
-      { fromMs: 59_000_000 },
-      { fromMs: 3000, toMs: 4000 },
-    ];
+    const filters = [{}, { type: 'rare' }, { fromMs: 59_000_000 }, { fromMs: 3000, toMs: 4000 }];
     for (const state of ['new', 'analysed']) {
       if (state === 'analysed') await admin.query('ANALYZE redrive_audit');
       for (const filter of filters) {
@@ -109,6 +104,32 @@ describePostgres(({ freshDatabase }) => {
           /Seq Scan|redrive_audit_at/,
         );
       }
+    }
+  });
+
+  test('finds the events of a message by their index, old or new, analysed or not', async () => {
+    const { sink, close } = await open();
+    await fill(60_000);
+    const page = await sink.read!({ messageId: 'x', limit: 10 });
+    expect(page.events.map(({ id }) => id)).toEqual([3]);
+    expect(page.next).toBeUndefined();
+    await close();
+    for (const state of ['new', 'analysed']) {
+      if (state === 'analysed') await admin.query('ANALYZE redrive_audit');
+      const params = new Params();
+      const text = auditText(
+        namesIn('public'),
+        { messageId: 'x' },
+        { before: undefined, most: 51 },
+        params,
+      );
+      const { rows } = await admin.query<{ 'QUERY PLAN': string }>(
+        `EXPLAIN ${text}`,
+        params.values,
+      );
+      const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+      expect(plan, state).toContain('redrive_audit_message');
+      expect(plan, state).not.toMatch(/Seq Scan/);
     }
   });
 });

@@ -1,11 +1,16 @@
+import { eraseEvent } from 'redrive';
+import { auditKeyOf } from '../../audit-key.ts';
 import {
   type AuditEvent,
   type AuditPage,
   type AuditQuery,
   type AuditSink,
+  ERASED_FOR_MS,
   messageIdOf,
   REGISTER_AGAIN_MS,
 } from '../../ports/audit.ts';
+import { encodeArray } from './arrays.ts';
+import { messageKey, namesMessage } from './audit-schema.ts';
 import { type AuditFilter, auditText, MAX_LOOKED_AT } from './audit-text.ts';
 import { Params, rowsOf } from './batch.ts';
 import { agoMs, countOf } from './bounds.ts';
@@ -29,22 +34,62 @@ export class AuditTable implements AuditSink {
 
   async write(events: readonly AuditEvent[]): Promise<void> {
     if (events.length === 0) return;
-    const params = new Params();
-    const source = rowsOf(
-      [
-        { name: 'sequence', type: 'int8', values: events.map(sequenceOf) },
-        { name: 'instance', type: 'text', values: events.map(instanceOf) },
-        { name: 'event_type', type: 'text', values: events.map(({ event_type: type }) => type) },
-        { name: 'at', type: 'text', values: events.map(({ timestamp }) => timestamp) },
-        { name: 'event', type: 'json', values: events.map((event) => JSON.stringify(event)) },
-      ],
-      params,
-    );
-    await this.#database.query(
-      `INSERT INTO ${this.#names.audit} (instance, sequence, event_type, at, event)
-       SELECT instance, sequence, event_type, at::timestamptz, event FROM (${source}) AS u ORDER BY n`,
-      params.values,
-    );
+    let kept = events;
+    const known = new Set<string>();
+    for (;;) {
+      const erased = await this.#writeUnless(kept, known);
+      if (erased.length === 0) return;
+      for (const id of erased) known.add(id);
+      const nowMs = Date.now();
+      kept = events.map((event) =>
+        known.has(messageIdOf(event) ?? '') ? eraseEvent(event, nowMs) : event,
+      );
+    }
+  }
+
+  /**
+   * Locks the table against writes for this short transaction: a write that began before is waited for, and one that begins
+   * later finds the mark. So no event comes between.
+   */
+  async erase(messageId: string): Promise<number> {
+    const { audit, erased } = this.#names;
+    return this.#database.transaction(async (session) => {
+      await session.query(`LOCK TABLE ${audit} IN SHARE ROW EXCLUSIVE MODE`);
+      await session.query(`DELETE FROM ${erased} WHERE erased_at <= ${agoText('$1')}`, [
+        ERASED_FOR_MS,
+      ]);
+      await session.query(
+        `INSERT INTO ${erased} (message_id, erased_at) VALUES ($1, ${NOW})
+         ON CONFLICT (message_id) DO UPDATE SET erased_at = excluded.erased_at`,
+        [messageId],
+      );
+      const rows = await session.query(
+        `SELECT id, event FROM ${audit} WHERE ${namesMessage} AND ${messageKey} COLLATE "C" = $1`,
+        [auditKeyOf(messageId)],
+      );
+      const nowMs = Date.now();
+      const changed = rows.flatMap(([id, text]) => {
+        const event = parsed(text) as AuditEvent;
+        const after = messageIdOf(event) === messageId ? eraseEvent(event, nowMs) : event;
+        return after === event ? [] : [{ id: numberOf(id), after }];
+      });
+      if (changed.length === 0) return 0;
+      await session.query(
+        `UPDATE ${audit} AS event SET event = u.event FROM unnest($1::int8[], $2::json[]) AS u(id, event)
+         WHERE event.id = u.id`,
+        [
+          encodeArray(
+            'int8',
+            changed.map(({ id }) => id),
+          ),
+          encodeArray(
+            'json',
+            changed.map(({ after }) => JSON.stringify(after)),
+          ),
+        ],
+      );
+      return changed.length;
+    });
   }
 
   async read({ before, limit, ...filter }: AuditQuery): Promise<AuditPage> {
@@ -76,6 +121,43 @@ export class AuditTable implements AuditSink {
     }
   }
 
+  /**
+   * Writes all events, unless one is of a message that was erased and is not `known`. Answers such messages: nothing was
+   * written then.
+   */
+  async #writeUnless(
+    events: readonly AuditEvent[],
+    known: ReadonlySet<string>,
+  ): Promise<readonly string[]> {
+    const ids = new Set(events.flatMap((event) => messageIdOf(event) ?? []));
+    for (const id of known) ids.delete(id);
+    const params = new Params();
+    const source = rowsOf(
+      [
+        { name: 'sequence', type: 'int8', values: events.map(sequenceOf) },
+        { name: 'instance', type: 'text', values: events.map(instanceOf) },
+        { name: 'event_type', type: 'text', values: events.map(({ event_type: type }) => type) },
+        { name: 'at', type: 'text', values: events.map(({ timestamp }) => timestamp) },
+        { name: 'event', type: 'json', values: events.map((event) => JSON.stringify(event)) },
+      ],
+      params,
+    );
+    const { audit, erased } = this.#names;
+    const rows = await this.#database.query(
+      `WITH erased AS MATERIALIZED (
+         SELECT message_id FROM ${erased} WHERE message_id = ANY (${params.add(encodeArray('text', [...ids]))}::text[])
+           AND erased_at > ${agoText(params.add(ERASED_FOR_MS))}
+       ), written AS (
+         INSERT INTO ${audit} (instance, sequence, event_type, at, event)
+         SELECT instance, sequence, event_type, at::timestamptz, event FROM (${source}) AS u
+         WHERE NOT EXISTS (SELECT FROM erased) ORDER BY n
+       )
+       SELECT message_id FROM erased`,
+      params.values,
+    );
+    return rows.map(([id]) => id as string);
+  }
+
   /** Among the first by their number, so that no index by time is needed: they were written about in that order. */
   async #pruneSome(olderThanMs: number, limit: number): Promise<number> {
     const [row] = await this.#database.queryAgain(
@@ -94,6 +176,11 @@ export class AuditTable implements AuditSink {
   }
 }
 
+/** The time so many ms ago. */
+function agoText(ms: string): string {
+  return `${NOW} - INTERVAL '1 millisecond' * ${ms}::float8`;
+}
+
 /** A strict trail has neither. */
 function sequenceOf({ redrive }: AuditEvent): number {
   return redrive?.sequence ?? 0;
@@ -103,7 +190,7 @@ function instanceOf({ redrive }: AuditEvent): string {
   return redrive?.instance ?? '';
 }
 
-/** The statement has looked for the text of the id; it may stand elsewhere in an event. */
+/** The statement has looked for the key of the message; another message may have the same. */
 function isAbout(event: AuditEvent, { messageId }: AuditFilter): boolean {
   return messageId === undefined || messageIdOf(event) === messageId;
 }

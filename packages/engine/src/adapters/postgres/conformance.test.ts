@@ -41,6 +41,7 @@ const tables = [
     'outbox',
     'state',
     'audit',
+    'erased',
   ].map((name) => `redrive_${name}`),
 ];
 
@@ -80,6 +81,7 @@ describePostgres(({ freshDatabase }) => {
   const audit: AuditSetup = {
     pruning: true,
     reading: true,
+    erasing: true,
     async open() {
       const { store, close } = await setup.open();
       return {

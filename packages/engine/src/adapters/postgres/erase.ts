@@ -1,5 +1,7 @@
 import type { Failure } from 'redrive';
+import { erasedAddress, erasedQueueName } from '../../address.ts';
 import type { Line } from '../../line.ts';
+import type { NotReached } from '../../ports/store.ts';
 import { encodeArray } from './arrays.ts';
 import { isUuid } from './columns.ts';
 import { type Database, Restart, type Session } from './database.ts';
@@ -14,6 +16,20 @@ interface Erased {
   result: 'erased' | 'busy' | 'unknown';
   wake: Wake;
 }
+
+/** What PostgreSQL keeps of a row that was changed. */
+export const copies: readonly NotReached[] = [
+  {
+    what: 'postgres_dead_rows',
+    why: 'PostgreSQL keeps the old versions of changed rows on disk until a vacuum. No query shows them.',
+    todo: 'Wait for autovacuum, or run VACUUM on the tables retry_queue and redrive_*. VACUUM FULL also rewrites the files.',
+  },
+  {
+    what: 'postgres_log',
+    why: 'The write-ahead log has the old rows, and so do its archives and replicas that lag behind.',
+    todo: 'Let the retention of archives and replication slots pass.',
+  },
+];
 
 /** Takes everything personal out of a message: only its traces stay. In the usual order: lines, tasks, items. */
 export async function erase(
@@ -64,6 +80,9 @@ interface FoundTask {
   status: string;
   line: Line | undefined;
   failure: unknown;
+  /** Of an address that has to change; null: it stays. */
+  address: string | null;
+  queue: string | null;
 }
 
 async function tasksOf(
@@ -73,15 +92,20 @@ async function tasksOf(
   lock: '' | 'FOR UPDATE',
 ): Promise<FoundTask[]> {
   const rows = await session.query(
-    `SELECT id, status, lane, ordering_key, failure FROM ${names.queue} WHERE message_id = $1::uuid ORDER BY id ${lock}`,
+    `SELECT id, status, lane, ordering_key, failure, kind, coalesce(address, original_queue) FROM ${names.queue} WHERE message_id = $1::uuid ORDER BY id ${lock}`,
     [messageId],
   );
-  return rows.map(([id, status, lane, key, failure]) => ({
-    id: numberOf(id),
-    status: status as string,
-    line: key === null ? undefined : { lane: lane as string, key: key as string },
-    failure,
-  }));
+  return rows.map(([id, status, lane, key, failure, kind, to]) => {
+    const address = erasedAddress({ kind: kind as string, address: to as string });
+    return {
+      id: numberOf(id),
+      status: status as string,
+      line: key === null ? undefined : { lane: lane as string, key: key as string },
+      failure,
+      address: address ?? null,
+      queue: address === undefined ? null : erasedQueueName(address, numberOf(id)),
+    };
+  });
 }
 
 /** Also of those whose tasks are gone. */
@@ -103,13 +127,23 @@ async function eraseTasks(
   await session.query(
     `UPDATE ${names.queue} AS q SET original_payload = '', context = NULL, ordering_key = NULL, error_reason = NULL,
        failure = u.failure, trial = false, finished_at = ${NOW}, job = CASE WHEN status = 'failed' THEN NULL ELSE job END,
-       status = CASE WHEN status = 'failed' THEN 'cancelled' ELSE status END
-     FROM unnest($1::int8[], $2::json[]) AS u(id, failure) WHERE q.id = ANY (ARRAY[u.id])`,
+       status = CASE WHEN status = 'failed' THEN 'cancelled' ELSE status END,
+       original_queue = coalesce(u.queue, q.original_queue), address = coalesce(u.address, q.address)
+     FROM unnest($1::int8[], $2::json[], $3::text[], $4::text[]) AS u(id, failure, queue, address)
+     WHERE q.id = ANY (ARRAY[u.id])`,
     [
       encodeArray('int8', ids),
       encodeArray(
         'json',
         tasks.map(({ failure }) => erased(failure)),
+      ),
+      encodeArray(
+        'text',
+        tasks.map(({ queue }) => queue),
+      ),
+      encodeArray(
+        'text',
+        tasks.map(({ address }) => address),
       ),
     ],
   );
@@ -125,7 +159,7 @@ async function eraseItems(
   by: string | undefined,
 ): Promise<string[]> {
   const rows = await session.query(
-    `SELECT id, failure, fingerprint FROM ${names.inbox} WHERE message_id = $1::uuid ORDER BY id FOR UPDATE`,
+    `SELECT id, failure, fingerprint, kind, address FROM ${names.inbox} WHERE message_id = $1::uuid ORDER BY id FOR UPDATE`,
     [messageId],
   );
   if (rows.length === 0) return [];
@@ -135,13 +169,20 @@ async function eraseItems(
   );
   await session.query(
     `UPDATE ${names.inbox} AS item SET payload = '', context = NULL, edit = NULL, edit_payload = NULL,
-       ordering_key = NULL, failure = u.failure
-     FROM unnest($1::int8[], $2::json[]) AS u(id, failure) WHERE item.id = ANY (ARRAY[u.id])`,
+       ordering_key = NULL, failure = u.failure, address = coalesce(u.address, item.address)
+     FROM unnest($1::int8[], $2::json[], $3::text[]) AS u(id, failure, address) WHERE item.id = ANY (ARRAY[u.id])`,
     [
       ids,
       encodeArray(
         'json',
         rows.map(([, failure]) => erased(failure)),
+      ),
+      encodeArray(
+        'text',
+        rows.map(
+          ([, , , kind, to]) =>
+            erasedAddress({ kind: kind as string, address: to as string }) ?? null,
+        ),
       ),
     ],
   );

@@ -192,7 +192,7 @@ describePostgres(({ freshDatabase }) => {
       UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'retry_queue_finished'::regclass`);
     const store = await open();
     expect((await claimDue(store, 'queue:orders')).tasks).toHaveLength(1);
-    expect(await value('SELECT version FROM redrive_schema')).toBe(6);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(7);
     expect(
       await value(
         `SELECT bool_and(indisvalid) FROM pg_index WHERE indrelid = 'retry_queue'::regclass`,
@@ -219,18 +219,18 @@ describePostgres(({ freshDatabase }) => {
 
   test('refuses tables that need a newer program, and names both', async () => {
     await open();
-    await admin.query('UPDATE redrive_schema SET version = 8, oldest = 7');
+    await admin.query('UPDATE redrive_schema SET version = 9, oldest = 8');
     await expect(open()).rejects.toMatchObject({
       code: 'SCHEMA_TOO_NEW',
-      message: expect.stringMatching(/schema 8.* 7 or later; this one knows 6/),
+      message: expect.stringMatching(/schema 9.* 8 or later; this one knows 7/),
     });
   });
 
   test('uses newer tables that say it may', async () => {
     await open();
-    await admin.query('UPDATE redrive_schema SET version = 7, oldest = 2');
+    await admin.query('UPDATE redrive_schema SET version = 8, oldest = 2');
     await put(await open());
-    expect(await value('SELECT version FROM redrive_schema')).toBe(7);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(8);
   });
 
   test('only checks where it is told to', async () => {

@@ -9,6 +9,7 @@ import {
   fillAll,
   keepFilled,
 } from './adopt.ts';
+import { addErased, auditIndexes } from './audit-schema.ts';
 import type { Connections, Dedicated } from './connections.ts';
 import { type Database, pause, type Session } from './database.ts';
 import { faultOf, isLockTimeout, sqlState } from './faults.ts';
@@ -94,7 +95,7 @@ async function run(migration: Migration, names: Names, version: number): Promise
     return migration.inTransaction(
       `${await createSchema(migration, names)} ${setVersion(names, schemaVersion)} ${createQueue(names)}
        ${createTables(names)} ${createTrigger(names)} ${upgrade(names)} ${splitState(names)} ${indexes.join('; ')};
-       ${dropOldIndexes(names)} ${addKept(names)}`,
+       ${dropOldIndexes(names)} ${addKept(names)} ${addErased(names)}`,
     );
   }
   if (table === 'document') {
@@ -119,7 +120,7 @@ async function run(migration: Migration, names: Names, version: number): Promise
   const kept =
     version === 0 ? `${keepFilled(names)} ${await dropOldIdentity(migration, names)}` : '';
   await migration.inTransaction(
-    `${kept} ${dropOldIndexes(names)} ${addKept(names)} ${setVersion(names, schemaVersion)}`,
+    `${kept} ${dropOldIndexes(names)} ${addKept(names)} ${addErased(names)} ${setVersion(names, schemaVersion)}`,
   );
 }
 
@@ -132,6 +133,7 @@ function indexesOf(names: Names): [table: string, index: Index][] {
     ]),
     ...inboxIndexes.map((index): [string, Index] => [names.inbox, index]),
     ...closedIndexes.map((index): [string, Index] => [names.closed, index]),
+    ...auditIndexes.map((index): [string, Index] => [names.audit, index]),
   ];
 }
 

@@ -21,6 +21,8 @@ export interface Names {
   /** The items of each bulk job. */
   members: string;
   audit: string;
+  /** The messages that were erased lately. */
+  erased: string;
   version: string;
 }
 
@@ -46,6 +48,7 @@ export function namesIn(schema: string): Names {
     deltas: table('redrive_group_deltas'),
     members: table('redrive_members'),
     audit: table('redrive_audit'),
+    erased: table('redrive_erased'),
     version: table('redrive_schema'),
   };
 }

@@ -33,7 +33,7 @@ import type {
   TaskKey,
   TaskQuery,
 } from '../../ports/schedule.ts';
-import type { Census, Store } from '../../ports/store.ts';
+import type { Census, NotReached, Store } from '../../ports/store.ts';
 import type { AttemptRecord, NewTask, Task } from '../../task.ts';
 import { Actor } from './act.ts';
 import { AuditTable } from './audit.ts';
@@ -41,7 +41,7 @@ import { Changer } from './change.ts';
 import { Claimer } from './claim.ts';
 import type { Connections } from './connections.ts';
 import type { Database, Session } from './database.ts';
-import { erase } from './erase.ts';
+import { copies, erase } from './erase.ts';
 import { GroupTable } from './groups.ts';
 import { InboxTable } from './inbox.ts';
 import { Inserter } from './insert.ts';
@@ -292,6 +292,10 @@ export class PostgresStore implements Store {
     const { result, wake } = await erase(database, names, messageId, by);
     await this.#tell(wake.hint);
     return result;
+  }
+
+  async scrub(): Promise<NotReached[]> {
+    return [...copies];
   }
 
   freeze(

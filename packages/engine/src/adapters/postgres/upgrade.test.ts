@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type Database, describePostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -191,7 +192,7 @@ describePostgres(({ freshDatabase }) => {
       code: '42703',
     });
     await open();
-    expect(await value('SELECT version FROM redrive_schema')).toBe(6);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(7);
     for (const name of ['lane', 'fingerprint', 'job']) {
       expect(await value(`SELECT to_regclass('redrive_inbox_${name}')`)).not.toBeNull();
     }
@@ -203,9 +204,24 @@ describePostgres(({ freshDatabase }) => {
       UPDATE redrive_schema SET version = 4`);
     const store = await open();
     expect((await admin.query('SELECT version, oldest FROM redrive_schema')).rows).toEqual([
-      { version: 6, oldest: 4 },
+      { version: 7, oldest: 4 },
     ]);
     expect(await store.items({ limit: 1 })).toEqual({ items: [] });
+  });
+
+  test('from schema 6: the events that are there are found by their message, and erased', async () => {
+    await open();
+    const id = randomUUID();
+    await admin.query('DROP TABLE redrive_erased; DROP INDEX redrive_audit_message');
+    await admin.query('UPDATE redrive_schema SET version = 6');
+    const event = { exception_message: 'Eva \ud800', redrive: { message_id: id } };
+    await admin.query(
+      `INSERT INTO redrive_audit (instance, sequence, event_type, at, event) VALUES ('', 0, 'retry_attempt', now(), $1)`,
+      [JSON.stringify(event)],
+    );
+    const { audit } = await open();
+    expect(await audit?.erase?.(id)).toBe(1);
+    expect(await value('SELECT event::text FROM redrive_audit')).not.toContain('Eva');
   });
 
   test('leaves tables as it would have made them, also when it was interrupted', async () => {
@@ -214,7 +230,7 @@ describePostgres(({ freshDatabase }) => {
       UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'retry_queue_place'::regclass`);
     await open();
     await open('fresh');
-    expect(await value('SELECT version FROM redrive_schema')).toBe(6);
+    expect(await value('SELECT version FROM redrive_schema')).toBe(7);
     expect(await value('SELECT oldest FROM redrive_schema')).toBe(4);
     const shape = (schema: string) =>
       admin.query(

@@ -50,7 +50,8 @@ async function open() {
 }
 
 describe('the audit table in SQLite', () => {
-  for (const { name, run: assertCase } of auditSuite({ open, pruning: true, reading: true })) {
+  const setup = { open, pruning: true, reading: true, erasing: true };
+  for (const { name, run: assertCase } of auditSuite(setup)) {
     test(`${name}`, () => assertCase());
   }
 
@@ -75,7 +76,7 @@ describe('the audit table in SQLite', () => {
     db.close();
   }
 
-  test.each([{ type: 'rare' }, { messageId: 'x' }, { toMs: 4000, fromMs: 3000 }])(
+  test.each([{ type: 'rare' }, { toMs: 4000, fromMs: 3000 }])(
     'looks at a bounded number of events for a page, and says where to go on: %j',
     async (filter) => {
       const { path, sink, close } = await open();
@@ -115,6 +116,15 @@ describe('the audit table in SQLite', () => {
     await sink.read({ type: 'rare', limit: 10 });
     isOver = true;
     expect(turns).toBeGreaterThanOrEqual(13);
+    await close();
+  });
+
+  test('finds the events of a message by their index, however far they are', async () => {
+    const { path, sink, close } = await open();
+    fill(path, 120_000);
+    const page = await sink.read({ messageId: 'x', limit: 10 });
+    expect(page.events.map(({ id }) => id)).toEqual([3]);
+    expect(page.next).toBeUndefined();
     await close();
   });
 });

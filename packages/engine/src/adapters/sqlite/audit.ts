@@ -1,15 +1,18 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Clock } from 'redrive';
+import { type Clock, eraseEvent } from 'redrive';
+import { auditKeyOf } from '../../audit-key.ts';
 import {
   type AuditEvent,
   type AuditQuery,
   type AuditRecord,
   type AuditSink,
+  ERASED_FOR_MS,
   messageIdOf,
   REGISTER_AGAIN_MS,
 } from '../../ports/audit.ts';
 import { prepareRows, type Row } from './connection.ts';
 import type { Database } from './database.ts';
+import { messageKey, namesMessage } from './version-6.ts';
 
 /** Rows of one statement, which costs as much as two of them. */
 const INSERT_AT_ONCE = 16;
@@ -38,6 +41,11 @@ export class AuditTable {
   readonly #prune: StatementSync;
   readonly #extent: StatementSync;
   readonly #select: StatementSync;
+  readonly #ofMessage: StatementSync;
+  readonly #erased: StatementSync;
+  readonly #markErased: StatementSync;
+  readonly #forgetErased: StatementSync;
+  readonly #rewrite: StatementSync;
 
   constructor(db: DatabaseSync) {
     this.#insert = db.prepare(insertText(1));
@@ -56,13 +64,24 @@ export class AuditTable {
     );
     this.#select = prepareRows(
       db,
-      `SELECT id, event FROM redrive_audit WHERE id < ?1 AND id >= ?2 AND (?3 IS NULL OR event_type = ?3)
-         AND (?4 IS NULL OR timestamp >= ?4) AND (?5 IS NULL OR timestamp < ?5) AND (?6 IS NULL OR instr(event, ?6) > 0)
-       ORDER BY id DESC LIMIT ?7`,
+      `SELECT id, event FROM redrive_audit WHERE id < ?1 AND id >= ?2 AND ${matching} ORDER BY id DESC LIMIT ?6`,
     );
+    this.#ofMessage = prepareRows(
+      db,
+      `SELECT id, event FROM redrive_audit INDEXED BY redrive_audit_message WHERE ${namesMessage} AND ${messageKey} = ?2
+         AND id < ?1 AND ${matching} ORDER BY id DESC LIMIT ?6`,
+    );
+    this.#erased = prepareRows(db, 'SELECT message_id FROM redrive_erased WHERE erased_at > ?');
+    this.#markErased = db.prepare(
+      `INSERT INTO redrive_erased (message_id, erased_at) VALUES (?1, ?2)
+       ON CONFLICT (message_id) DO UPDATE SET erased_at = excluded.erased_at`,
+    );
+    this.#forgetErased = db.prepare('DELETE FROM redrive_erased WHERE erased_at <= ?');
+    this.#rewrite = db.prepare('UPDATE redrive_audit SET event = ?2 WHERE id = ?1');
   }
 
-  write(events: readonly AuditEvent[]): void {
+  write(given: readonly AuditEvent[], nowMs: number): void {
+    const events = this.#kept(given, nowMs);
     let i = 0;
     for (; i + INSERT_AT_ONCE <= events.length; i += INSERT_AT_ONCE) {
       this.#insertSome.run(...events.slice(i, i + INSERT_AT_ONCE).flatMap(columnsOf));
@@ -73,28 +92,64 @@ export class AuditTable {
   /** One step of a page, at most so many events. */
   look(filter: Filter, before: number, most: number): Step {
     const { type, messageId, fromMs, toMs } = filter;
+    const from = fromMs === undefined ? null : isoOf(Math.ceil(fromMs));
+    const to = toMs === undefined || toMs > MAX_MS ? null : isoOf(Math.ceil(toMs));
+    const asked = [type ?? null, from, to, most] as const;
+    if (messageId !== undefined) return this.#lookAt(messageId, before, asked);
     const isFree = Object.values(filter).every((value) => value === undefined);
     const size = isFree ? most : LOOK_AT_ONCE;
     const extent = this.#extent.get(before, size) as unknown as Row;
     const [lookedAt, lowest, latest] = extent as [number, number | null, string | null];
-    const from = fromMs === undefined ? null : isoOf(Math.ceil(fromMs));
     const step = { lookedAt, hasLater: from === null || (latest ?? '') >= from };
     if (lowest === null) return { found: [], ...step };
-    const to = toMs === undefined || toMs > MAX_MS ? null : isoOf(Math.ceil(toMs));
-    const named = messageId === undefined ? null : `"message_id":${JSON.stringify(messageId)}`;
-    const asked = [before, lowest, type ?? null, from, to, named, most] as const;
-    const rows = this.#select.all(...asked) as unknown as Row[];
-    const found = rows
-      .map(([id, event]) => ({ id: id as number, event: parsed(event) }))
-      .filter(({ event }) => messageId === undefined || messageIdOf(event) === messageId);
+    const rows = this.#select.all(before, lowest, ...asked) as unknown as Row[];
+    const found = rows.map(recordOf);
     const isCut = rows.length === most;
     if (!isCut && lookedAt < size) return { found, ...step };
     return { found, ...step, next: isCut ? (rows.at(-1)![0] as number) : lowest };
   }
 
+  /** Rewrites the events of a message, and marks the message so that its late events are erased too. */
+  erase(messageId: string, nowMs: number): number {
+    this.#forgetErased.run(nowMs - ERASED_FOR_MS);
+    this.#markErased.run(messageId, nowMs);
+    const { found } = this.#lookAt(messageId, Infinity, [null, null, null, -1]);
+    let count = 0;
+    for (const { id, event } of found) {
+      const erased = eraseEvent(event, nowMs);
+      if (erased === event) continue;
+      this.#rewrite.run(id, JSON.stringify(erased));
+      count += 1;
+    }
+    return count;
+  }
+
   prune(beforeMs: number, limit: number): number {
     const before = isoOf(beforeMs);
     return Number(this.#prune.run(limit, before, isoOf(beforeMs - REGISTER_AGAIN_MS)).changes);
+  }
+
+  /** Events of one message. Another one may have the same key. */
+  #lookAt(
+    messageId: string,
+    before: number,
+    asked: readonly [string | null, string | null, string | null, number],
+  ): Step {
+    const most = asked[3];
+    const rows = this.#ofMessage.all(before, auditKeyOf(messageId), ...asked) as unknown as Row[];
+    const found = rows.map(recordOf).filter(({ event }) => messageIdOf(event) === messageId);
+    const step = { found, lookedAt: rows.length, hasLater: true };
+    return rows.length === most ? { ...step, next: rows.at(-1)![0] as number } : step;
+  }
+
+  /** An instance may have held back events of a message that was erased meanwhile. */
+  #kept(events: readonly AuditEvent[], nowMs: number): readonly AuditEvent[] {
+    const rows = this.#erased.all(nowMs - ERASED_FOR_MS) as unknown as Row[];
+    if (rows.length === 0) return events;
+    const erased = new Set(rows.map(([id]) => id as string));
+    return events.map((event) =>
+      erased.has(messageIdOf(event) ?? '') ? eraseEvent(event, nowMs) : event,
+    );
   }
 }
 
@@ -104,7 +159,8 @@ export function auditSink<T extends { audit: AuditTable }>(
   clock: Clock,
 ): Required<Omit<AuditSink, 'close'>> {
   return {
-    write: (events) => database.writeEnd(({ audit }) => audit.write(events)),
+    write: (events) => database.writeEnd(({ audit }) => audit.write(events, clock.now())),
+    erase: (messageId) => database.write(({ audit }) => audit.erase(messageId, clock.now())),
     async read({ before = Infinity, limit, ...filter }) {
       const events: AuditRecord[] = [];
       if (limit <= 0) return { events };
@@ -135,6 +191,9 @@ export function auditSink<T extends { audit: AuditTable }>(
   };
 }
 
+/** What an event must be, apart from its place. */
+const matching = `(?3 IS NULL OR event_type = ?3) AND (?4 IS NULL OR timestamp >= ?4) AND (?5 IS NULL OR timestamp < ?5)`;
+
 function insertText(rows: number): string {
   const values = Array.from({ length: rows }, () => '(?, ?, ?, ?, ?)');
   return `INSERT INTO redrive_audit (event_type, timestamp, instance, sequence, event) VALUES ${values.join(', ')}`;
@@ -151,8 +210,8 @@ function pageOf(events: AuditRecord[], next: number | undefined) {
   return { events, ...(next === undefined ? {} : { next }) };
 }
 
-function parsed(event: unknown): AuditEvent {
-  return JSON.parse(event as string) as AuditEvent;
+function recordOf([id, event]: Row): AuditRecord {
+  return { id: id as number, event: JSON.parse(event as string) as AuditEvent };
 }
 
 /** The last time whose text has four digits for the year. */

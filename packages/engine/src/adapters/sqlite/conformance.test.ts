@@ -69,7 +69,12 @@ describe('the audit trail in SQLite', () => {
     };
     return { sink: store.audit!, written, close };
   };
-  for (const { name, run: assertCase } of auditSuite({ open, pruning: true, reading: true })) {
+  for (const { name, run: assertCase } of auditSuite({
+    open,
+    pruning: true,
+    reading: true,
+    erasing: true,
+  })) {
     test(`${name}`, () => assertCase());
   }
 });

@@ -62,6 +62,8 @@ function opened(name: string | URL, path: string, maxFileBytes: number | undefin
     useLog(db, path);
     // FULL: a commit is on the disk when it returns. The log alone would survive a crash of the process only.
     db.exec('PRAGMA synchronous = FULL');
+    // What is deleted or erased is overwritten with zeros, and does not stay on free pages of the file.
+    db.exec('PRAGMA secure_delete = ON');
     db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     db.exec(`PRAGMA journal_size_limit = ${MAX_LOG_BYTES}`);
     db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);

@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Failure } from 'redrive';
+import { erasedAddress, erasedQueueName } from '../../address.ts';
 import type { Task } from '../../task.ts';
 import type { Changer } from './change.ts';
 import { prepareRows, type Row } from './connection.ts';
@@ -8,6 +9,7 @@ import type { InboxTable } from './inbox.ts';
 import type { ItemStates } from './item-states.ts';
 import type { Aftermath } from './lines.ts';
 import type { OutboxTable } from './outbox.ts';
+import { destinationOf } from './rows.ts';
 import type { TaskTable } from './tasks.ts';
 import { bytesOfUuidOrNone } from './uuid.ts';
 
@@ -25,17 +27,21 @@ export class Eraser {
   readonly #tables: Tables;
   readonly #items: StatementSync;
   readonly #eraseItem: StatementSync;
+  readonly #moveTask: StatementSync;
 
   constructor(db: DatabaseSync, tables: Tables) {
     this.#tables = tables;
     this.#items = prepareRows(
       db,
-      'SELECT id, fingerprint, failure, task_id FROM redrive_inbox WHERE message_id = ?',
+      'SELECT id, fingerprint, failure, task_id, kind, address FROM redrive_inbox WHERE message_id = ?',
     );
     this.#eraseItem = db.prepare(
       `UPDATE redrive_inbox SET failure = ?2, context = NULL, payload = zeroblob(0), ordering_key = NULL,
-         edit = NULL, edit_payload = NULL
+         edit = NULL, edit_payload = NULL, address = coalesce(?3, address)
        WHERE id = ?1`,
+    );
+    this.#moveTask = db.prepare(
+      'UPDATE retry_queue SET original_queue = ?2, address = ?3 WHERE id = ?1',
     );
   }
 
@@ -51,11 +57,13 @@ export class Eraser {
     const rows = tasks.ofMessage(bytes);
     if (rows.some(({ status }) => status === 'pending')) return 'busy';
     const items = this.#items.all(bytes) as unknown as Row[];
-    for (const [id, fingerprint, json, taskId] of items as [number, string, string, number?][]) {
+    for (const row of items) {
+      const [id, fingerprint, json, taskId] = row as [number, string, string, number?];
       // Its row may be deleted already.
       if (taskId) inbox.forget(taskId);
       const failure = erased((JSON.parse(json) as Failure).class);
-      this.#eraseItem.run(id, JSON.stringify(failure));
+      const address = erasedAddress(destinationOf(row[4], row[5]));
+      this.#eraseItem.run(id, JSON.stringify(failure), address ?? null);
       itemStates.close([id], 'erased', nowMs, by);
       groups.silence(fingerprint);
     }
@@ -63,6 +71,10 @@ export class Eraser {
     for (const row of rows) {
       after.touch(row);
       changer.update(withoutWords(row, nowMs), after);
+      const address = erasedAddress(row.destination);
+      if (address !== undefined) {
+        this.#moveTask.run(row.id, erasedQueueName(address, row.id), address);
+      }
       inbox.forget(row.id);
     }
     return items.length > 0 || rows.length > 0 ? 'erased' : 'unknown';

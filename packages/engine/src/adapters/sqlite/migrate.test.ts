@@ -14,8 +14,9 @@ import { version1 } from './version-1.ts';
 import { version2 } from './version-2.ts';
 import { version3 } from './version-3.ts';
 import { version4 } from './version-4.ts';
+import { version5 } from './version-5.ts';
 
-const steps = [version1, version2, version3, version4];
+const steps = [version1, version2, version3, version4, version5];
 
 let folder: string;
 let file: string;
@@ -292,12 +293,30 @@ test('a bulk job of version 2 goes on where it was', async () => {
   });
 });
 
+test('the audit events of version 5 are found by their message, and erased', async () => {
+  begin(5);
+  const id = randomUUID();
+  const event = { exception_message: 'Eva', redrive: { message_id: id } };
+  put('redrive_audit', {
+    event_type: 'retry_attempt',
+    timestamp: '2025-01-01T00:00:00.000Z',
+    instance: 'a',
+    sequence: 1,
+    event: JSON.stringify(event),
+  });
+  const { audit } = await migrated();
+  expect(await audit?.erase?.(id)).toBe(1);
+  expect(db.prepare('SELECT event FROM redrive_audit').get()?.['event']).not.toContain('Eva');
+  // A program of version 5 may go on.
+  expect(db.prepare('SELECT oldest FROM redrive_schema').get()).toEqual({ oldest: 5 });
+});
+
 test.for([1, 2, 4])(
   'a program that knows version %i only is kept out afterwards',
   async (version) => {
     begin(version);
     await migrated();
-    expect(db.prepare('SELECT * FROM redrive_schema').get()).toEqual({ version: 5, oldest: 5 });
+    expect(db.prepare('SELECT * FROM redrive_schema').get()).toEqual({ version: 6, oldest: 5 });
   },
 );
 

@@ -5,6 +5,7 @@ import { version2 } from './version-2.ts';
 import { version3 } from './version-3.ts';
 import { version4 } from './version-4.ts';
 import { version5 } from './version-5.ts';
+import { version6 } from './version-6.ts';
 
 /** One step of the schema. Steps are never changed once released, only added. */
 interface Migration {
@@ -20,6 +21,7 @@ const migrations: readonly Migration[] = [
   { version: 3, oldest: 3, sql: version3 },
   { version: 4, oldest: 3, sql: version4 },
   { version: 5, oldest: 5, sql: version5 },
+  { version: 6, oldest: 5, sql: version6 },
 ];
 
 /** The schema that this program knows. */

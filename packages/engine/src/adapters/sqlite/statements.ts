@@ -44,6 +44,7 @@ export class Statements {
   readonly tasks: TaskTable;
   readonly turns: Turns;
   readonly #dataVersion: StatementSync;
+  readonly #emptyLog: StatementSync;
 
   constructor(db: DatabaseSync) {
     this.agenda = new Agenda(db);
@@ -67,10 +68,16 @@ export class Statements {
     this.actions = new Actions(db, this);
     this.eraser = new Eraser(db, this);
     this.#dataVersion = prepareRows(db, 'PRAGMA data_version');
+    this.#emptyLog = prepareRows(db, 'PRAGMA wal_checkpoint(TRUNCATE)');
   }
 
   /** Another number whenever another connection has written. */
   get dataVersion(): number {
     return (this.#dataVersion.get() as unknown as Row)[0] as number;
+  }
+
+  /** Copies the log into the file and cuts it to nothing. False: somebody reads an older state. Not in a transaction. */
+  emptyLog(): boolean {
+    return (this.#emptyLog.get() as unknown as Row)[0] === 0;
   }
 }

@@ -19,7 +19,7 @@ import type {
   TaskKey,
   TaskQuery,
 } from '../../ports/schedule.ts';
-import type { Census, Store } from '../../ports/store.ts';
+import type { Census, NotReached, Store } from '../../ports/store.ts';
 import type { NewTask, Task } from '../../task.ts';
 import { auditSink } from './audit.ts';
 import { census } from './census.ts';
@@ -142,6 +142,12 @@ export class SqliteStore extends SqliteInbox implements Store {
     return this.#database.readInSteps((db) => census(db, this.#clock));
   }
 
+  /** The file has zeros where something was erased (`secure_delete`); its log still has the pages from before. */
+  async scrub(): Promise<NotReached[]> {
+    const isEmpty = await this.#database.read((statements) => statements.emptyLog());
+    return isEmpty ? [] : [busyLog];
+  }
+
   readState(prefix: string): Promise<{ nowMs: number; documents: StateDocument[] }> {
     return this.#database.read(({ state }) => ({
       nowMs: this.#clock.now(),
@@ -219,6 +225,12 @@ export class SqliteStore extends SqliteInbox implements Store {
     return found;
   }
 }
+
+const busyLog: NotReached = {
+  what: 'sqlite_log',
+  why: 'The write-ahead log of the SQLite file (-wal) could not be emptied: another connection reads an older state. It still holds pages from before.',
+  todo: 'End long reads of the file, such as a backup, and erase the item once more. The log is also emptied when the last process closes the file.',
+};
 
 function refuseTransaction(tx: unknown): void {
   if (tx === undefined) return;

@@ -1,5 +1,5 @@
 /** `redrive review`: what never worked, and what one does about it. */
-import { isGroup, isItem, isItemDetail } from '../answers.ts';
+import { isErasedItem, isGroup, isItem, isItemDetail } from '../answers.ts';
 import { type Client, clientOf, connection, ProblemError } from '../client.ts';
 import { command, type Command, exits, type Io } from '../command.ts';
 import { messageOf, readHeaders, readId, usageError } from '../inputs.ts';
@@ -10,7 +10,7 @@ import { itemLines } from '../review-item.ts';
 import { shown } from '../safe-text.ts';
 import { filterOf, selection } from '../selection.ts';
 import { destinationText, errorText, stateCell, textOf } from '../views.ts';
-import type { GroupView, ItemView } from '../wire.ts';
+import type { ErasedItem, GroupView, ItemView } from '../wire.ts';
 
 const itemColumns: readonly Column[] = [
   { title: 'ID', right: true },
@@ -215,10 +215,10 @@ export const commands: readonly Command[] = [
     summary: 'Take everything personal out of messages, for good.',
     usage: 'review erase <id>...',
     about:
-      'Payload, headers, ordering key, attempts and the texts of failures go, in every task and item of the message. Number, ' +
-      'lane, destination, message id, reason and times stay. It cannot be undone, so it wants --yes, and where tokens are ' +
-      'used one with the role admin. It is refused while the message is on its way. What destinations, brokers, logs, backups ' +
-      'and the audit trail have got is not reached.',
+      'Payload, headers, ordering key, attempts, the texts of failures and the query string of the destination go, in every ' +
+      'task, item and audit event of the message. Number, lane, the rest of the destination, message id, reason and times ' +
+      'stay. It cannot be undone, so it wants --yes, and where tokens are used one with the role admin. It is refused while ' +
+      'the message is on its way. What it cannot reach, such as brokers, logs and backups, it lists.',
     options: {
       yes: { kind: 'flag', summary: 'It is meant: there is no way back.' },
       ...connection,
@@ -273,8 +273,10 @@ async function each(
   for (const id of ids) {
     try {
       const path = `/api/v1/review/${id}/${action}`;
-      output.data(client.as(isItemDetail, await client.post(path, body)));
+      const answer = await client.post(path, body);
+      output.data(client.as(isItemDetail, answer));
       output.say(`${output.paint('green', '✔')} ${id} ${done[action]}.`);
+      if (action === 'erase') output.say(...notReachedLines(client.as(isErasedItem, answer)));
     } catch (error) {
       if (!(error instanceof ProblemError) || error.exit !== exits.failed) throw error;
       refused += 1;
@@ -283,6 +285,12 @@ async function each(
     }
   }
   return refused > 0 ? exits.failed : exits.ok;
+}
+
+function notReachedLines({ not_reached: places = [] }: Partial<ErasedItem>): string[] {
+  if (places.length === 0) return [];
+  const lines = places.map(({ why, todo }) => `  - ${shown(why)} ${shown(todo)}`);
+  return ['Something of it may still be in these places:', ...lines];
 }
 
 /** A list for a table; for programs each one as it comes. */

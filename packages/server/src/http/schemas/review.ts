@@ -88,36 +88,53 @@ export const Item = Type.Object(item, {
   examples: [examples.reviewItem],
 });
 
-export const ItemDetail = Type.Object(
-  {
-    ...item,
-    ...shownPayload,
-    headers: Type.Optional(Headers),
-    content_type: Type.Optional(Type.String()),
-    attempts: Type.Array(Attempt, { description: 'Every execution that failed, oldest first.' }),
-    edit: Type.Optional(
+const detail = {
+  ...item,
+  ...shownPayload,
+  headers: Type.Optional(Headers),
+  content_type: Type.Optional(Type.String()),
+  attempts: Type.Array(Attempt, { description: 'Every execution that failed, oldest first.' }),
+  edit: Type.Optional(
+    Type.Object({
+      ...shownPayload,
+      headers: Type.Optional(Headers),
+      destination: Type.Optional(Destination),
+      by: Type.Optional(Type.String()),
+    }),
+  ),
+  difference: Type.Optional(
+    Type.Array(
       Type.Object({
-        ...shownPayload,
-        headers: Type.Optional(Headers),
-        destination: Type.Optional(Destination),
-        by: Type.Optional(Type.String()),
+        path: Type.String({ description: 'A JSON pointer into the message.' }),
+        before: Type.Optional(Type.Unknown()),
+        after: Type.Optional(Type.Unknown()),
       }),
+      { description: 'What the edit changes.' },
     ),
-    difference: Type.Optional(
-      Type.Array(
-        Type.Object({
-          path: Type.String({ description: 'A JSON pointer into the message.' }),
-          before: Type.Optional(Type.Unknown()),
-          after: Type.Optional(Type.Unknown()),
-        }),
-        { description: 'What the edit changes.' },
-      ),
+  ),
+};
+
+export const ItemDetail = Type.Object(detail, {
+  $id: 'ItemDetail',
+  description: 'An item with its payload, its executions and its edit.',
+  examples: [examples.reviewDetail],
+});
+
+export const ErasedItem = Type.Object(
+  {
+    ...detail,
+    not_reached: Type.Array(
+      Type.Object({
+        what: Type.String({ description: 'A word for programs, such as `backups`.' }),
+        why: Type.String({ description: 'Why it is not reached.' }),
+        todo: Type.String({ description: 'What can be done about it.' }),
+      }),
+      { description: 'Where something of the message may still be.' },
     ),
   },
   {
-    $id: 'ItemDetail',
-    description: 'An item with its payload, its executions and its edit.',
-    examples: [examples.reviewDetail],
+    $id: 'ErasedItem',
+    description: 'What is left of an item, and where something of its message may still be.',
   },
 );
 

@@ -1,0 +1,15 @@
+import { KEY_LENGTH, MESSAGE_MARK } from '../../audit-key.ts';
+
+/** Whether an event names a message, and the key of that message. Queries repeat both, so that their index is found. */
+export const namesMessage = `instr(event, '${MESSAGE_MARK}') > 0`;
+const fromId = `substr(event, instr(event, '${MESSAGE_MARK}') + ${MESSAGE_MARK.length}, ${KEY_LENGTH})`;
+export const messageKey = `substr(${fromId}, 1, instr(${fromId} || '"', '"') - 1)`;
+
+/** Events are found by their message, and the audit trail knows which messages were erased lately. */
+export const version6 = `
+  CREATE INDEX redrive_audit_message ON redrive_audit (${messageKey}) WHERE ${namesMessage};
+  CREATE TABLE redrive_erased (
+    message_id TEXT PRIMARY KEY,
+    erased_at INTEGER NOT NULL
+  ) WITHOUT ROWID;
+`;
