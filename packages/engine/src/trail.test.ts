@@ -389,3 +389,73 @@ describe('the option audit', () => {
     expect(() => stage({ sink: {} as AuditSink })).toThrow('give a sink with a method write');
   });
 });
+
+describe('erasing', () => {
+  const text = 'Eva';
+  const about = (id: string) => ({
+    event_type: 'retry_attempt',
+    exception_message: text,
+    redrive: { message_id: id },
+  });
+
+  it('reaches events that wait, and leaves those of others', async () => {
+    const sink = new SlowSink();
+    const { trail } = stage({ sink });
+    for (const id of ['a', 'b', 'a']) trail.write(about(id));
+    await turn();
+    await trail.erase('a');
+    await sink.let();
+    await trail.close();
+    expect(sink.written.map((one) => one['exception_message'])).toEqual([null, text, null]);
+    expect(sink.written.map((one) => one['erased_at'] !== undefined)).toEqual([true, false, true]);
+  });
+
+  it('reaches a batch that is tried again, and events that are made later', async () => {
+    const { written, state, sink } = frailSink();
+    const { trail, clock } = stage(sink);
+    trail.write(about('a'));
+    await turn();
+    expect(state.calls).toBe(1);
+    await trail.erase('a');
+    state.isDown = false;
+    await clock.advance('1s');
+    trail.write(about('a'));
+    await clock.advance('1h');
+    // By now nobody has an event from before the erase: this is a message that came back.
+    trail.write(about('a'));
+    await trail.close();
+    expect(written.map((one) => one['exception_message'])).toEqual([null, null, text]);
+  });
+
+  it("asks the sink, and the store's own, which may have been used before", async () => {
+    const asked: string[] = [];
+    const eraser = (name: string): AuditSink => ({
+      write: async () => undefined,
+      erase: async (id) => asked.push(`${name} ${id}`),
+    });
+    expect(await stage(eraser('sink'), eraser('own')).trail.erase('a')).toBe(true);
+    expect(asked).toEqual(['own a', 'sink a']);
+    expect(await stage(true, eraser('own')).trail.erase('b')).toBe(true);
+    expect(await stage(false, eraser('own')).trail.erase('c')).toBe(true);
+    expect(asked.slice(2)).toEqual(['own b', 'own c']);
+  });
+
+  it('says where the sink keeps what it was given', async () => {
+    const { sink } = listSink();
+    expect(await stage(sink).trail.erase('a')).toBe(false);
+    const erase = async () => 0;
+    const strict = { sink: { ...sink, erase }, strict: true };
+    expect(await stage(strict).trail.erase('a')).toBe(false);
+    expect(await stage().trail.erase('a')).toBe(true);
+  });
+
+  it('empties later events of a strict trail too, which do not name their message', async () => {
+    const { written, sink } = listSink();
+    const { trail } = stage({ sink, strict: true });
+    await trail.erase('a');
+    trail.write(about('a'));
+    await trail.close();
+    expect(written).toMatchObject([{ exception_message: null }]);
+    expect(written[0]).not.toHaveProperty('redrive');
+  });
+});

@@ -120,6 +120,31 @@ export const eraseCases: StoreCases = {
     equal(await store.count({ state: 'erased' }), 2);
   },
 
+  'takes the query string out of a URL, and then knows that task by its id only': async (stage) => {
+    const { store } = stage;
+    const to = (query: string) => ({ kind: 'http', address: `https://a.example/hook?${query}` });
+    const lane = 'https://a.example';
+    const destinations = [to(`name=${MARK}`), to(`mail=${MARK}#${MARK}`)];
+    const messageId = uuid();
+    for (const destination of destinations) {
+      await dead(store, newTask({ messageId, destination, lane }));
+    }
+    const tasks = await store.list({ messageId, limit: 10 });
+    equal(await store.erase(messageId), 'erased');
+    const { items } = await store.items({ limit: 10 });
+    ok(!textOf([await store.list({ limit: 10 }), items]).includes(MARK), 'no query is left');
+    for (const { destination } of [...(await store.list({ limit: 10 })), ...items]) {
+      deepEqual(destination, { kind: 'http', address: 'https://a.example/hook' });
+    }
+    for (const { id } of tasks) equal((await store.get({ id }))?.lane, lane);
+    // To find it again by its URL, the URL would have to be kept.
+    const destination = destinations[0]!;
+    deepEqual(await store.get({ messageId, destination }), undefined);
+    const again = await put(store, newTask({ messageId, destination, lane }));
+    equal((await store.get({ messageId, destination }))?.id, again.id);
+    equal((await store.list({ messageId, limit: 10 })).length, 3);
+  },
+
   'does nothing while one of its tasks is pending': async ({ store }) => {
     const { task, item: before } = await dead(store, inLane('a', { payload: bytes(MARK) }));
     const { messageId } = task;

@@ -113,7 +113,17 @@ describe('redrive review', () => {
     const unsure = await scene.redrive('review erase 1');
     expect([unsure.code, unsure.err]).toEqual([2, expect.stringContaining('Add --yes')]);
     expect(await scene.json('review list')).toHaveLength(1);
-    expect((await scene.redrive('review erase 1 --yes')).out).toBe('✔ 1 is erased.\n');
+    const { out } = await scene.redrive('review erase 1 --yes', { columns: 300 });
+    expect(out).toMatch(/^✔ 1 is erased\.\nSomething of it may still be in these places:\n/);
+    expect(out).toMatch(/^ {2}- Logs and traces .*\. Delete logs and traces .*\.$/m);
+    expect(await scene.json('review erase 1 --yes')).toMatchObject([
+      {
+        state: 'erased',
+        not_reached: expect.arrayContaining([
+          expect.objectContaining({ what: 'logs' }),
+        ]) as object[],
+      },
+    ]);
     expect(await scene.json('review show 1')).toMatchObject([{ state: 'erased' }]);
     expect(await scene.json('review erase 7 --yes')).toMatchObject([
       { id: 7, error: { code: 'ITEM_UNKNOWN' } },

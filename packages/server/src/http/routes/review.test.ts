@@ -187,6 +187,14 @@ describe.each(['memory', 'sqlite'] as const)('review, on %s', (store) => {
     expect(await post(`${url}/1/restore`)).toMatchObject({ body: { state: 'open' } });
     const erased = await post(`${url}/1/erase`);
     expect(erased).toMatchObject({ status: 200, body: { state: 'erased' } });
+    const { not_reached: places } = erased.body as { not_reached: { what: string }[] };
+    expect(places).toContainEqual({
+      what: 'destination',
+      why: 'What was delivered to queue:orders is there.',
+      todo: 'Erase it at the destination, if it was delivered.',
+    });
+    // No webhook is configured.
+    expect(places.map(({ what }) => what)).not.toContain('entry_hook');
     expect(erased.text).not.toContain('no such customer');
     expect(await post(`${url}/2/erase`)).toMatchObject({ status: 404 });
   });
