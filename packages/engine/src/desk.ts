@@ -1,6 +1,6 @@
 import type { OperatorFacts } from './audit-facts.ts';
 import type { By, EngineInbox } from './engine-inbox.ts';
-import { type Erased, notReached, type Surroundings } from './erasure.ts';
+import { type Erased, notReached, type Surroundings } from './erase/erasure.ts';
 import { EngineError, isEngineError } from './errors.ts';
 import { replayedId } from './item-moves.ts';
 import { JobDesk, type JobDeskParts } from './job-desk.ts';

@@ -1,4 +1,4 @@
-import type { Erased } from './erasure.ts';
+import type { Erased } from './erase/erasure.ts';
 import type { Job } from './jobs.ts';
 import type {
   ActResult,

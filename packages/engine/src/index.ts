@@ -17,7 +17,7 @@ export { type Difference, differenceOf } from './difference.ts';
 export type { By, EngineInbox, JobReport } from './engine-inbox.ts';
 export type { InboxEntry } from './entry-hook.ts';
 export { EngineError, type EngineErrorCode, isEngineError, type TaskFault } from './errors.ts';
-export type { Erased } from './erasure.ts';
+export type { Erased } from './erase/erasure.ts';
 export type { EngineEvent } from './events.ts';
 export * as itemMoves from './item-moves.ts';
 export type { ItemChange } from './item-moves.ts';

@@ -1,7 +1,7 @@
 import { type AuditEntry, type DefinedPolicy, delayFor, policyEntry } from 'redrive';
 import type { Host } from './host.ts';
 import { pause } from './patience.ts';
-import { ErasedMessages } from './erased-messages.ts';
+import { ErasedMessages } from './erase/erased-messages.ts';
 import { EngineError } from './errors.ts';
 import {
   type AuditEvent,

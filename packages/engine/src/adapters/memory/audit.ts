@@ -1,6 +1,6 @@
 import type { Clock } from 'redrive';
 import { systemClock } from 'redrive/internal';
-import { ErasedMessages } from '../../erased-messages.ts';
+import { ErasedMessages } from '../../erase/erased-messages.ts';
 import {
   type AuditEvent,
   type AuditPage,

@@ -1,4 +1,4 @@
-import { KEY_LENGTH, MESSAGE_MARK } from '../../audit-key.ts';
+import { KEY_LENGTH, MESSAGE_MARK } from '../../erase/audit-key.ts';
 import type { Names } from './names.ts';
 import type { Index } from './schema.ts';
 

@@ -1,5 +1,5 @@
 import type { AuditQuery } from '../../ports/audit.ts';
-import { auditKeyOf } from '../../audit-key.ts';
+import { auditKeyOf } from '../../erase/audit-key.ts';
 import { messageKey, namesMessage } from './audit-schema.ts';
 import type { Params } from './batch.ts';
 import { boundedMs, idOf } from './bounds.ts';

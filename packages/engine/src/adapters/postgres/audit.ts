@@ -1,5 +1,5 @@
 import { eraseEvent } from 'redrive';
-import { auditKeyOf } from '../../audit-key.ts';
+import { auditKeyOf } from '../../erase/audit-key.ts';
 import {
   type AuditEvent,
   type AuditPage,

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Clock, eraseEvent } from 'redrive';
-import { auditKeyOf } from '../../audit-key.ts';
+import { auditKeyOf } from '../../erase/audit-key.ts';
 import {
   type AuditEvent,
   type AuditQuery,

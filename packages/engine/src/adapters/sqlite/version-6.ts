@@ -1,4 +1,4 @@
-import { KEY_LENGTH, MESSAGE_MARK } from '../../audit-key.ts';
+import { KEY_LENGTH, MESSAGE_MARK } from '../../erase/audit-key.ts';
 
 /** Whether an event names a message, and the key of that message. Queries repeat both, so that their index is found. */
 export const namesMessage = `instr(event, '${MESSAGE_MARK}') > 0`;

@@ -1,5 +1,5 @@
 import { eraseEvent } from 'redrive';
-import { type AuditEvent, ERASED_FOR_MS, messageIdOf } from './ports/audit.ts';
+import { type AuditEvent, ERASED_FOR_MS, messageIdOf } from '../ports/audit.ts';
 
 const MAX_MESSAGES = 10_000;
 

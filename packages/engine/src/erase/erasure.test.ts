@@ -1,14 +1,14 @@
 import { replayAudit } from 'redrive';
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, test } from 'vitest';
-import { memory } from './adapters/memory/index.ts';
-import { MemoryAudit } from './adapters/memory/audit.ts';
-import { createEngine } from './engine.ts';
+import { memory } from '../adapters/memory/index.ts';
+import { MemoryAudit } from '../adapters/memory/audit.ts';
+import { createEngine } from '../engine.ts';
 import { notReached } from './erasure.ts';
-import { giveUp } from './outcomes.ts';
-import type { AuditSink } from './ports/audit.ts';
-import type { InboxItem } from './ports/inbox.ts';
-import { createTestEngine } from './testing/test-engine.ts';
+import { giveUp } from '../outcomes.ts';
+import type { AuditSink } from '../ports/audit.ts';
+import type { InboxItem } from '../ports/inbox.ts';
+import { createTestEngine } from '../testing/test-engine.ts';
 
 const MARK = 'Eva Muster 7731';
 
@@ -89,7 +89,11 @@ describe('erasing an item', () => {
       const engine = createTestEngine({ audit }).handle('orders', () => giveUp('no'));
       await engine.submit('orders', {});
       await engine.drain();
-      return engine.inbox.erase(1).finally(() => engine.stop());
+      try {
+        return await engine.inbox.erase(1);
+      } finally {
+        await engine.stop();
+      }
     };
     expect(words((await erased(plain)).notReached)).toEqual(['audit_sink', 'destination', 'logs']);
     expect(words((await erased(false)).notReached)).toEqual(['destination', 'logs']);

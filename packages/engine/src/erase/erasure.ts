@@ -1,5 +1,5 @@
-import type { InboxItem } from './ports/inbox.ts';
-import type { NotReached, Store } from './ports/store.ts';
+import type { InboxItem } from '../ports/inbox.ts';
+import type { NotReached, Store } from '../ports/store.ts';
 
 /** What `erase` answers. */
 export interface Erased {
