@@ -124,7 +124,7 @@ export const eraseCases: StoreCases = {
     const { store } = stage;
     const to = (query: string) => ({ kind: 'http', address: `https://a.example/hook?${query}` });
     const lane = 'https://a.example';
-    const destinations = [to(`name=${MARK}`), to(`mail=${MARK}#${MARK}`)];
+    const destinations = [to(`name=${MARK}`), to(`mail=${MARK.repeat(30)}#${MARK}`)];
     const messageId = uuid();
     for (const destination of destinations) {
       await dead(store, newTask({ messageId, destination, lane }));

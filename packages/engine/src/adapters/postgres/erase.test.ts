@@ -89,30 +89,46 @@ describePostgres(({ freshDatabase }) => {
     expect(places.map(({ what }) => what)).toEqual(['postgres_dead_rows', 'postgres_log']);
   });
 
-  test('an event that is being written while its message is erased comes out erased', async () => {
-    const id = uuid();
-    const event = {
-      event_type: 'retry_attempt',
-      timestamp: new Date().toISOString(),
-      exception_message: MARK,
-      redrive: { instance: 'b', run: 1, sequence: 1, message_id: id },
-    };
-    // Somebody else is in the middle of an erase, and has not committed.
-    const other = await admin.connect();
-    await other.query('BEGIN; LOCK TABLE redrive_audit IN SHARE ROW EXCLUSIVE MODE');
-    const writing = store.audit!.write([event]);
-    await expect
-      .poll(async () => {
-        const { rows } = await admin.query(`SELECT 1 FROM pg_locks WHERE NOT granted`);
-        return rows.length;
-      })
+  /** Resolves when a statement waits for a lock. */
+  const somebodyWaits = () =>
+    expect
+      .poll(async () => (await admin.query('SELECT FROM pg_locks WHERE NOT granted')).rowCount)
       .toBeGreaterThan(0);
-    await other.query(`INSERT INTO redrive_erased VALUES ('${id}', now())`);
+  const eventOf = (id: string) => ({
+    event_type: 'retry_attempt',
+    timestamp: new Date().toISOString(),
+    exception_message: MARK,
+    redrive: { instance: 'b', run: 1, sequence: 1, message_id: id },
+  });
+  const events = async () =>
+    JSON.stringify((await admin.query('SELECT event::text FROM redrive_audit')).rows);
+
+  test('an erase waits for an event that is written and not committed, and reaches it', async () => {
+    const id = uuid();
+    const other = await admin.connect();
+    await other.query('BEGIN');
+    await other.query(
+      `INSERT INTO redrive_audit (instance, sequence, event_type, at, event) VALUES ('', 0, 'a', now(), $1)`,
+      [JSON.stringify(eventOf(id))],
+    );
+    const erasing = store.audit!.erase!(id);
+    await somebodyWaits();
     await other.query('COMMIT');
     other.release();
+    expect(await erasing).toBe(1);
+    expect(await events()).not.toContain(MARK);
+  });
+
+  test('an event that waits for an erase to commit is stored erased', async () => {
+    const id = uuid();
+    const other = await admin.connect();
+    await other.query('BEGIN; LOCK TABLE redrive_audit IN SHARE ROW EXCLUSIVE MODE');
+    const writing = store.audit!.write([eventOf(id)]);
+    await somebodyWaits();
+    await other.query(`INSERT INTO redrive_erased VALUES ('${id}', now()); COMMIT`);
+    other.release();
     await writing;
-    const { rows } = await admin.query(`SELECT event::text FROM redrive_audit`);
-    expect(JSON.stringify(rows)).not.toContain(MARK);
-    expect(JSON.stringify(rows)).toContain(id);
+    expect(await events()).not.toContain(MARK);
+    expect(await events()).toContain(id);
   });
 });
