@@ -52,6 +52,18 @@ describe('the hook of the inbox', () => {
     ]);
   });
 
+  it('tells of what was erased meanwhile without its words', async () => {
+    const { clock, hook, enter, told } = stage(1000);
+    for (const fingerprint of ['a', 'b', 'a', 'b']) enter(fingerprint, 'Eva');
+    hook.erase('m-3');
+    await clock.advance(1000);
+    expect(told.slice(2)).toMatchObject([
+      { id: 'm-3', count: 1, failure: { class: 'transient', code: 'ERASED' } },
+      { id: 'm-4', count: 1, failure: { class: 'transient', message: 'Eva' } },
+    ]);
+    expect(told[2]?.failure).not.toHaveProperty('message');
+  });
+
   it('tells of what follows together, once at the end of each window', async () => {
     const { clock, enter, told } = stage(1000);
     for (let n = 0; n < 25; n++) {

@@ -70,6 +70,15 @@ export class EntryHook {
     else this.#begin(entry);
   }
 
+  /** What is kept back of this message is told without its words: it was erased. */
+  erase(messageId: string): void {
+    for (const window of this.#windows.values()) {
+      const { untold } = window;
+      if (untold?.id !== messageId) continue;
+      window.untold = { ...untold, failure: { class: untold.failure.class, code: 'ERASED' } };
+    }
+  }
+
   /** Tells at once of all that was kept back, and resolves when nobody works on it any more. */
   async stop(): Promise<void> {
     this.#isStopped = true;

@@ -126,7 +126,10 @@ export function wire(
     submitter,
     maxPayloadBytes,
     isAudited: trail.isOn,
-    eraseEvents: (messageId) => trail.erase(messageId),
+    eraseEvents: (messageId) => {
+      hook?.erase(messageId);
+      return trail.erase(messageId);
+    },
     surroundings: {
       // One who only answers requests has no broker, and still its reviews go to one.
       hasBroker: (options.brokers ?? []).length > 0 || review !== undefined,
