@@ -263,6 +263,26 @@ describeService('RabbitMQ', () => {
       ]);
     });
 
+    it('takes a message that was over the limit of the broker once that has a larger one', async () => {
+      await using client = await rabbitmqClient(server.url);
+      const queue = await client.queue();
+      const broker = await opened(server.url);
+      const large = { ...message(queue), payload: new Uint8Array(MAX_MESSAGE_BYTES + 1) };
+      expect(await outcomes(broker, [large])).toEqual(['lost']);
+      expect(await outcomes(broker, [large])).toEqual(['impossible']);
+      const setLimit = (bytes: number) =>
+        server.ctl('eval', `application:set_env(rabbit, max_message_size, ${bytes}).`);
+      await setLimit(2 * MAX_MESSAGE_BYTES);
+      try {
+        // As after a cut: the next connection learns the limit anew.
+        await broker.close();
+        await broker.open();
+        expect(await outcomes(broker, [large])).toEqual(['confirmed']);
+      } finally {
+        await setLimit(MAX_MESSAGE_BYTES);
+      }
+    });
+
     it('says why where a user may not publish or consume', async () => {
       await server.ctl('add_user', 'reader', 'secret-of-reader');
       await server.ctl('set_permissions', 'reader', '', '', 'allowed');

@@ -146,6 +146,20 @@ describeService('RabbitMQ', () => {
     expect(said.length).toBe(1);
   });
 
+  it('has a queue that is made on demand only once a message has looked for it', async () => {
+    const queue = client.name();
+    const broker = await open({ queues: [{ name: queue, onDemand: true, required: false }] });
+    const message = { address: queue, payload: Buffer.from('1'), headers: {} };
+    const publish = async () => {
+      const [published] = await Promise.all(broker.publish([message], { timeoutMs: 20_000 }));
+      return published!.outcome;
+    };
+    expect(await publish()).toBe('unroutable');
+    await expect.poll(publish, soon).toBe('confirmed');
+    expect(await client.depth(queue)).toBe(1);
+    expect(said).toEqual([]);
+  });
+
   it('does without a queue that is not required', async () => {
     const broker = await open({ queues: [{ name: 'amq.reserved', required: false }] });
     expect(broker.state).toMatchObject({ state: 'connected' });
