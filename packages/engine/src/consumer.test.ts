@@ -416,6 +416,22 @@ describe('a message of more than 16 MiB', () => {
     ]);
   });
 
+  it('that comes before there is somebody to acknowledge it with waits for that', async () => {
+    const { clock, engine, broker, putLarge, left, addresses } = largeStage();
+    const { consume } = broker;
+    broker.consume = async (...args) => {
+      const consumer = await consume.apply(broker, args);
+      await clock.advance(0);
+      expect(addresses()).toEqual([]);
+      return consumer;
+    };
+    putLarge();
+    await engine.start();
+    await clock.advance(0);
+    expect(addresses()).toEqual(['too-large']);
+    expect(left()).toBe(0);
+  });
+
   it('is published one at a time, however many there are', async () => {
     const { clock, engine, broker, putLarge, left } = largeStage();
     let underway = 0;
