@@ -285,7 +285,7 @@ export function timeOf(
 /** Why a value cannot be written as JSON. The platform's own words for a deep value are about its call stack. */
 function unwritable(error: unknown): string {
   if (error instanceof RangeError) return 'it is nested too deep.';
-  const [first = ''] = String(Object(error).message ?? error).split('\n');
+  const [first = ''] = String(error instanceof Error ? error.message : error).split('\n');
   return `${first.replace(/\.$/, '')}.`;
 }
 

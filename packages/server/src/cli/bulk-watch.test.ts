@@ -9,7 +9,14 @@ const job = {
   action: 'replay',
   created_at: '2026-01-01T00:00:00Z',
   canary: [],
-  ...{ total: 2, done: 1, skipped: 0, failed: 1, left: 0, underway: 0, taken: 0, back: 0 },
+  total: 2,
+  done: 1,
+  skipped: 0,
+  failed: 1,
+  left: 0,
+  underway: 0,
+  taken: 0,
+  back: 0,
 };
 
 afterEach(() => vi.restoreAllMocks());

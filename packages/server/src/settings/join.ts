@@ -77,7 +77,7 @@ function bytesInBase64(payloadBytes: number): number {
 }
 
 /** Whether nobody but this machine can connect there. */
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   const bare = host.toLowerCase().replace(/^\[|\]$/g, '');
   return bare === 'localhost' || bare === '::1' || (isIPv4(bare) && bare.startsWith('127.'));
 }
