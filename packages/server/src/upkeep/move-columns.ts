@@ -76,6 +76,8 @@ const left: Readonly<Record<string, readonly string[]>> = {
   redrive_groups: ['open', 'is_open'],
   redrive_members: ['job', 'item_id', 'result'],
   redrive_lines: ['id', 'lane', 'ordering_key'],
+  // Nobody holds back an event: the service is stopped.
+  redrive_erased: ['message_id', 'erased_at'],
   redrive_schema: ['version', 'oldest'],
 };
 
