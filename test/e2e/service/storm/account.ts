@@ -24,6 +24,9 @@ export interface Deviation {
   readonly distanceMs: number;
 }
 
+/** What was handed over by HTTP and goes to a receiver: through the services that share a database, or through the one with a file. */
+export type HttpKind = 'http' | 'httpOfFile';
+
 export interface KindAccount {
   sent: number;
   /** Nobody told its producer that the broker has it, and it is nowhere. */
@@ -36,7 +39,7 @@ export interface KindAccount {
 export interface Account {
   /** Everything that contradicts a promise. */
   faults: string[];
-  kinds: Record<Kind, KindAccount>;
+  kinds: Record<Kind | HttpKind, KindAccount>;
   deviations: Deviation[];
   /** Of messages whose producer said when they are due: how much later they came, sorted. */
   lateMs: number[];
@@ -97,7 +100,9 @@ function settle(story: Story, result: Account, causeFor: (twice: Twice) => Found
     else sums.neverSent += 1;
     return;
   }
-  if (kind === 'taken') settleTaken(story, sums, fault);
+  const isTaken =
+    kind === 'taken' || (kind === 'vanishing' && story.items.length + story.reviews.length === 0);
+  if (isTaken) settleTaken(story, sums, fault);
   else settleReviewed(story, sums, fault);
   for (const what of wrongReceipts(story)) fault(what);
   for (const what of early(story)) fault(what);
@@ -208,13 +213,17 @@ function deviationsOf(story: Story, causeFor: (twice: Twice) => Found): Unsettle
     return { type, ...nearest! };
   };
   const planned = new Set(countsOf(sent.plan));
+  // Its queue is gone: it went to review instead.
+  const isUnroutable = sent.plan.kind === 'vanishing' && reviews.length > 0;
   return [
     ...again,
     ...told,
     ...[...byCount].flatMap(([count, [first]]) =>
       planned.has(count) ? [] : [counted('counted', first!.atMs)],
     ),
-    ...[...planned].flatMap((count) => (byCount.has(count) ? [] : [counted('skipped', Infinity)])),
+    ...[...planned].flatMap((count) =>
+      byCount.has(count) || isUnroutable ? [] : [counted('skipped', Infinity)],
+    ),
     ...tooSoon(story).map(({ atMs }) => counted('early', atMs)),
   ];
 }
@@ -230,7 +239,7 @@ function betweenOf(
     : { lost, fromMs, toMs: fromMs, againMs };
 }
 
-function pairs<T>(all: readonly T[]): [T, T][] {
+export function pairs<T>(all: readonly T[]): [T, T][] {
   return all.slice(1).map((one, i) => [all[i]!, one]);
 }
 
@@ -242,7 +251,7 @@ const words: Record<Deviation['type'], string> = {
   review: 'was told of twice in the review queue',
 };
 
-function inOrder<T extends { atMs: number }>(all: readonly T[]): T[] {
+export function inOrder<T extends { atMs: number }>(all: readonly T[]): T[] {
   return all.toSorted((a, b) => a.atMs - b.atMs);
 }
 
@@ -255,5 +264,8 @@ function emptyKinds(): Account['kinds'] {
     nowhere: none(),
     business: none(),
     unreadable: none(),
+    vanishing: none(),
+    http: none(),
+    httpOfFile: none(),
   };
 }

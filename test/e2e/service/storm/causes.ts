@@ -7,10 +7,10 @@ export type Cause = TroubleKind | 'failed twice';
 /** Something that was done, and done again. */
 export interface Twice {
   /**
-   * What was lost: the confirm or the settle of a publish, the acknowledgement of what was taken in, that of a consumer; of
-   * a message that is no task also the answer to its commit.
+   * What was lost: the confirm or the settle of a publish, the settle of a request, the acknowledgement of what was taken
+   * in, that of a consumer; of a message that is no task also the answer to its commit.
    */
-  readonly lost: 'publish' | 'intake' | 'consumer' | 'inbox';
+  readonly lost: 'publish' | 'settle' | 'intake' | 'consumer' | 'inbox';
   /** When that was, as far as it can be told. */
   readonly fromMs: number;
   readonly toMs: number;
@@ -28,6 +28,7 @@ const ofDatabase = ['database restarted', 'database killed', 'database cut', 'co
 const causes: Record<Twice['lost'], ReadonlySet<TroubleKind>> = {
   // A broker that takes nothing for longer than a confirm may take is as good as one that lost it.
   publish: new Set(['service killed', 'broker blocked', ...ofBroker]),
+  settle: new Set(['service killed']),
   intake: new Set(['service killed', ...ofBroker]),
   consumer: new Set(['broker restarted', 'broker killed']),
   inbox: new Set(['service killed', ...ofBroker, ...ofDatabase]),
@@ -41,10 +42,24 @@ export interface Found {
 
 export function causeOf(twice: Twice, troubles: readonly Trouble[]): Found {
   let nearest: Found = { cause: undefined, distanceMs: Infinity };
+  const lostBy = lastMoment(twice, troubles);
   for (const { what, fromMs, toMs } of troubles) {
     if (!causes[twice.lost].has(what) || fromMs > twice.againMs) continue;
-    const distanceMs = Math.max(0, fromMs - twice.toMs, twice.fromMs - toMs);
+    const distanceMs = Math.max(0, fromMs - lostBy, twice.fromMs - toMs);
     if (distanceMs < nearest.distanceMs) nearest = { cause: what, distanceMs };
   }
   return nearest.distanceMs <= NEAR_MS ? nearest : { ...nearest, cause: undefined };
+}
+
+/** What was delivered cannot be settled while the database is away: until then a kill makes it happen twice. */
+function lastMoment({ lost, toMs }: Twice, troubles: readonly Trouble[]): number {
+  if (lost !== 'publish' && lost !== 'settle') return toMs;
+  const away = troubles.filter(({ what }) => ofDatabase.some((one) => one === what));
+  return away
+    .toSorted((a, b) => a.fromMs - b.fromMs)
+    .reduce(
+      (last, one) =>
+        one.fromMs <= last + NEAR_MS && one.toMs >= toMs ? Math.max(last, one.toMs) : last,
+      toMs,
+    );
 }

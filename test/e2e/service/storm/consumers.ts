@@ -12,12 +12,14 @@ export class Consumers implements AsyncDisposable {
   readonly #journal: Journal;
   readonly #peers: Peer[];
 
-  constructor(url: string, journal: Journal) {
+  /** `of`: only this queue, and no reviews. */
+  constructor(url: string, journal: Journal, of?: string) {
     this.#journal = journal;
-    const workers = queues.map(
+    const workers = (of === undefined ? queues : [of]).map(
       (queue) => new Peer(url, (connection) => this.#work(connection, queue)),
     );
-    this.#peers = [...workers, new Peer(url, (connection) => this.#readReviews(connection))];
+    const reader = new Peer(url, (connection) => this.#readReviews(connection));
+    this.#peers = of === undefined ? [...workers, reader] : workers;
   }
 
   async start(): Promise<void> {

@@ -4,6 +4,10 @@ import { json, protobuf, type RetryFields } from '../retry-wire.ts';
 
 export const queues = ['storm.orders', 'storm.billing', 'storm.mail'] as const;
 export const NOWHERE = 'storm.nowhere';
+/** A queue that is deleted while messages are on their way to it. */
+export const VANISHING = 'storm.vanishing';
+/** From this number on messages are for that queue. */
+export const FIRST_VANISHING = 1_000_000_000;
 
 /** The service's settings: what a delay cannot be below is known from outside. */
 export const BASE_DELAY_MS = 1000;
@@ -13,9 +17,17 @@ const USUAL_RETRIES = 5;
 
 /**
  * `taken`: by its consumer at last, after it failed so often more. The rest goes to review: used up when it arrives, used up
- * by one more failure, for a queue that is not there, not to be retried, not to be read.
+ * by one more failure, for a queue that is not there, not to be retried, not to be read. `vanishing`: taken by its
+ * consumer, or in review once its queue is deleted.
  */
-export type Kind = 'taken' | 'usedUp' | 'usesUp' | 'nowhere' | 'business' | 'unreadable';
+export type Kind =
+  | 'taken'
+  | 'usedUp'
+  | 'usesUp'
+  | 'nowhere'
+  | 'business'
+  | 'unreadable'
+  | 'vanishing';
 
 /** How a consumer sends back what failed: with all headers that came, with the count in the body only, or with none. */
 export type Manner = 'headers' | 'body' | 'forgetful';
@@ -41,7 +53,7 @@ export interface Plan {
 
 export function planOf(number: number): Plan {
   const place = number % 100;
-  const kind = kindAt(place);
+  const kind = number >= FIRST_VANISHING ? 'vanishing' : kindAt(place);
   const fresh = {
     number,
     kind,
@@ -63,6 +75,8 @@ export function planOf(number: number): Plan {
       return { ...fresh, maxRetries: 1, failures: 1, reason: 'EXHAUSTED' };
     case 'nowhere':
       return { ...fresh, reason: 'UNROUTABLE' };
+    case 'vanishing':
+      return { ...fresh, queue: VANISHING, reason: 'UNROUTABLE' };
     case 'business':
       return { ...fresh, reason: 'PERMANENT' };
     case 'unreadable':
@@ -72,12 +86,13 @@ export function planOf(number: number): Plan {
 
 /** The counts that its deliveries carry, each once. */
 export function countsOf({ kind, retryCount, failures }: Plan): number[] {
-  const deliveries = kind === 'taken' ? failures + 1 : failures;
+  const deliveries = kind === 'taken' || kind === 'vanishing' ? failures + 1 : failures;
   return Array.from({ length: deliveries }, (_, i) => retryCount + 1 + i);
 }
 
 /** Whether its consumer fails a delivery of this count. */
 export function failsAt({ kind, retryCount, failures }: Plan, count: number): boolean {
+  if (kind === 'vanishing') return false;
   return kind !== 'taken' || count <= retryCount + failures;
 }
 

@@ -5,10 +5,12 @@ import type { Stage } from './stage.ts';
 
 export class Relay {
   readonly #stage: Stage;
+  readonly #start: () => Promise<Instance>;
   service: Instance;
 
-  constructor(stage: Stage, service: Instance) {
+  constructor(stage: Stage, service: Instance, start = () => stage.start()) {
     this.#stage = stage;
+    this.#start = start;
     this.service = service;
   }
 
@@ -16,7 +18,7 @@ export class Relay {
   async replace(journal: Journal): Promise<void> {
     await journal.trouble('service killed', async () => {
       await this.#stage.kill(this.service);
-      this.service = await this.#stage.start();
+      this.service = await this.#start();
     });
   }
 
@@ -25,7 +27,7 @@ export class Relay {
     let code: number | NodeJS.Signals = -1;
     await journal.trouble('service stopped', async () => {
       code = await this.#stage.stop(this.service);
-      this.service = await this.#stage.start();
+      this.service = await this.#start();
       await this.service.ready();
     });
     return code;

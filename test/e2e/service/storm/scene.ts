@@ -1,6 +1,6 @@
 /** What every scenario has: servers, somebody who sends, those who receive, and the account at the end. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { account, type Account } from './account.ts';
+import { account, type Account, type Evidence } from './account.ts';
 import { Consumers } from './consumers.ts';
 import { type Counters, valueOf } from './counters.ts';
 import { allItems, allRows, isWorkedOff } from './evidence.ts';
@@ -19,6 +19,13 @@ export interface Outcome extends Account {
   /** Messages that are left in queues of the broker. */
   leftInQueues: Record<string, number>;
   isReady: boolean;
+}
+
+/** What else is under way, and is settled in the same account. */
+export interface Besides {
+  patienceMs?: number;
+  isOver?: () => Promise<boolean>;
+  settle?: (result: Account, evidence: Evidence) => Promise<void>;
 }
 
 export class Scene implements AsyncDisposable {
@@ -44,15 +51,19 @@ export class Scene implements AsyncDisposable {
   }
 
   /** Waits until everything has come to its end, and settles the accounts. `service`: whom to ask. */
-  async settle(service: Instance): Promise<Outcome> {
+  async settle(service: Instance, besides: Besides = {}): Promise<Outcome> {
     const { journal, stage } = this;
+    const { patienceMs = SETTLE_MS } = besides;
     const sentMs = performance.now();
     const isOver = async () =>
-      journal.outstanding().length === 0 && (await isWorkedOff(stage.pool));
-    while (!(await isOver()) && performance.now() < sentMs + SETTLE_MS) await sleep(LOOK_MS);
+      journal.outstanding().length === 0 &&
+      (await isWorkedOff(stage.pool)) &&
+      (await (besides.isOver?.() ?? true));
+    while (!(await isOver()) && performance.now() < sentMs + patienceMs) await sleep(LOOK_MS);
     const settledMs = performance.now();
     const evidence = { journal, items: await allItems(service), rows: await allRows(stage) };
     const result = account(evidence);
+    await besides.settle?.(result, evidence);
     result.faults.push(...stage.faults);
     const counters = await stage.counters();
     const spent = `sent after ${seconds(sentMs - this.#startMs)}, settled after ${seconds(settledMs - this.#startMs)}`;

@@ -57,11 +57,18 @@ export class Stage implements AsyncDisposable {
   }
 
   /** One more process; it may not be ready yet. */
-  async start(env: Env = {}): Promise<Instance> {
+  start(env: Env = {}): Promise<Instance> {
     const { broker, database } = this.ways;
+    return this.#start({ RABBITMQ_URL: broker.url, DATABASE_URL: database.url, ...env });
+  }
+
+  /** One without servers: its tasks are in a file of this folder. */
+  startOnFile(folder: string): Promise<Instance> {
+    return this.#start({ REDRIVE_DATA_DIR: folder });
+  }
+
+  async #start(env: Env): Promise<Instance> {
     const service = await Instance.start({
-      RABBITMQ_URL: broker.url,
-      DATABASE_URL: database.url,
       BASE_DELAY_MS: String(BASE_DELAY_MS),
       MAX_DELAY_MS: String(MAX_DELAY_MS),
       NODE_COMPILE_CACHE: compileCache,

@@ -1,7 +1,7 @@
 /** What is done to the service and its servers while messages come and go. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { A_PUBLISH } from './cutter.ts';
-import type { Journal } from './journal.ts';
+import type { Journal, TroubleKind } from './journal.ts';
 import type { Relay } from './relay.ts';
 import type { Stage } from './stage.ts';
 
@@ -22,16 +22,22 @@ export async function killAgain(relay: Relay, journal: Journal): Promise<void> {
   }
 }
 
-/** Each at its second, or when the one before is over. */
-export async function troubleServers(stage: Stage, journal: Journal): Promise<void> {
+/** Each at its second, or when the one before is over. `isWanted` leaves some out. */
+export async function troubleServers(
+  stage: Stage,
+  journal: Journal,
+  isWanted: (what: TroubleKind) => boolean = () => true,
+): Promise<void> {
   const { ways, rabbitmq, postgres } = stage;
   const { broker, database, brokerAnswers, databaseAnswers } = ways;
   const during =
     (...args: Parameters<Journal['trouble']>) =>
-    () =>
-      journal.trouble(...args);
+    async () => {
+      if (isWanted(args[0])) await journal.trouble(...args);
+    };
   /** Its moment is when it happens, not when it is asked for. */
-  const when = (what: Parameters<Journal['trouble']>[0], happens: () => unknown) => async () => {
+  const when = (what: TroubleKind, happens: () => unknown) => async () => {
+    if (!isWanted(what)) return;
     await happens();
     await journal.trouble(what, async () => undefined);
   };

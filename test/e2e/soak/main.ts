@@ -1,0 +1,27 @@
+/** `npm run soak -- [options]`: real services under load and trouble for minutes, and an account of every message. */
+import { help, readOptions } from './options.ts';
+import { soak } from './soak.ts';
+
+const MOST_SHOWN = 50;
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(args: readonly string[]): Promise<number> {
+  const options = readOptions(args);
+  if (options === 'help') {
+    console.log(help);
+    return 0;
+  }
+  if ('wrong' in options) {
+    console.error(`${options.wrong}\n\n${help}`);
+    return 2;
+  }
+  const faults = [...options.with].join(', ') || 'none';
+  console.log(`${options.minutes} minutes, faults: ${faults}`);
+  const violations = await soak(options, (line) => console.log(line));
+  for (const one of violations.slice(0, MOST_SHOWN)) console.log(`violation: ${one}`);
+  console.log(
+    violations.length === 0 ? 'every promise held' : `${violations.length} violations of promises`,
+  );
+  return violations.length === 0 ? 0 : 1;
+}
