@@ -156,7 +156,7 @@ export class Dispatcher {
     let lease: number | undefined;
     this.#plan.asked(from);
     try {
-      await this.#giveBackLost();
+      if (this.#lostClaim !== undefined) await this.#giveBack(this.#lostClaim);
       lease = Math.floor(random() * 2 ** 52) + 1;
       sentAt = clock.monotonic();
       const { maxBytes } = this.#plan;
@@ -237,15 +237,15 @@ export class Dispatcher {
     else void this.#release(entry);
   }
 
-  async #giveBackLost(): Promise<void> {
-    if (this.#lostClaim === undefined) return;
-    await this.#schedule.abandon(this.#lostClaim);
+  async #giveBack(lostClaim: number): Promise<void> {
+    await this.#schedule.abandon(lostClaim);
     this.#lostClaim = undefined;
   }
 
   async #abandon(): Promise<void> {
+    if (this.#lostClaim === undefined) return;
     try {
-      await this.#giveBackLost();
+      await this.#giveBack(this.#lostClaim);
     } catch (error) {
       this.#backOff();
       this.#host.log.warn({ err: error }, 'a lost claim was not given back: its leases will end');
