@@ -97,7 +97,10 @@ describe('beforeRetry', () => {
       { ...steady, deadline: 1000, attemptTimeout: 300 },
       {
         clock,
-        beforeRetry: () => new Promise<void>((resolve) => void clock.setTimer(resolve, 800)),
+        beforeRetry: () =>
+          new Promise<void>((resolve) => {
+            clock.setTimer(resolve, 800);
+          }),
       },
     );
     await clock.run();
@@ -241,7 +244,9 @@ describe('while beforeRetry is pending', () => {
       signal: controller.signal,
       beforeRetry: (info) => {
         infos.push(info);
-        return new Promise((_, no) => (reject = no));
+        return new Promise((_, no) => {
+          reject = no;
+        });
       },
     });
     const settled = call.catch((error: unknown) => error) as Promise<RetryError>;

@@ -133,7 +133,9 @@ describe('a result', () => {
       const blocking = () => ((blockedMs += 60), 4);
       const asyncBlocking = async () => blocking();
       const punctual = () =>
-        new Promise<number>((resolve) => void clock.setTimer(() => resolve(4), 50));
+        new Promise<number>((resolve) => {
+          clock.setTimer(() => resolve(4), 50);
+        });
       const all: (() => number | Promise<number>)[] = [blocking, asyncBlocking, punctual];
       for (const fn of all) {
         const call = retry(fn, policy, { clock, ...(retryIf && { retryIf }) });

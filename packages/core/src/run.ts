@@ -121,7 +121,7 @@ export async function run<T>(
         let answer: unknown = runtime.classify?.(error);
         if (isThenable(answer)) answer = await answerTo(answer);
         if (answer !== unanswered) {
-          if (answer) failure = { ...failure, ...asParts(answer as Opinion) };
+          if (answer) failure = { ...failure, ...asParts(answer) };
           answer = retryIf?.error?.(error, attempt);
           if (isThenable(answer)) answer = await answerTo(answer);
         }

@@ -29,6 +29,8 @@ const FILE_PER_SECOND = 20;
 const LOAD_PIECE_MS = 5000;
 const SAMPLE_MS = 5000;
 const SAY_MS = 10_000;
+/** After the end of the time, for the fault that is just being made. */
+const TROUBLE_PATIENCE_MS = 120_000;
 /** A lane whose breaker has opened again and again works off what has piled up. */
 const SETTLE_MS = 300_000;
 
@@ -58,6 +60,7 @@ export async function soak(options: Options, say: (line: string) => void): Promi
   const when = (fault: Parameters<typeof options.with.has>[0], make: () => Promise<unknown>) =>
     options.with.has(fault) ? make() : undefined;
   let isTroubled = true;
+  const lastTrouble = () => journal.troubles.at(-1)?.what ?? 'none';
   const troubles = Promise.all([
     when('kills', () => killInTurn(relays.slice(0, -1), journal, time)),
     when('kills', () => killEarly(file, fileJournal, time).then(() => memory.forget('file'))),
@@ -70,7 +73,7 @@ export async function soak(options: Options, say: (line: string) => void): Promi
     }),
   ]).finally(() => (isTroubled = false));
   // What waits for its moment, as a lost confirm does, needs load until the end.
-  const isOver = () => time.isOver && !isTroubled;
+  const isOver = () => time.isOver && (!isTroubled || time.overMs > TROUBLE_PATIENCE_MS);
   const produce = async () => {
     while (!isOver()) await producer.produce(options.perSecond, LOAD_PIECE_MS);
   };
@@ -78,7 +81,7 @@ export async function soak(options: Options, say: (line: string) => void): Promi
     say(
       `${seconds(time.elapsedMs)}: RabbitMQ sent ${journal.sent.length}, received ${journal.receipts.length}; ` +
         `HTTP sent ${http.sent.length + ofFile.sent.length}, received ${receiver.receipts.length} at ${receiver.origins.size} origins; ` +
-        `troubles ${journal.troubles.length + fileJournal.troubles.length}; memory: ${memory.latest}`,
+        `troubles ${journal.troubles.length + fileJournal.troubles.length}, the last: ${lastTrouble()}; memory: ${memory.latest}`,
     );
   const sampling = setInterval(() => {
     void memory.sample('witness', witness.service);
@@ -87,12 +90,13 @@ export async function soak(options: Options, say: (line: string) => void): Promi
   const saying = setInterval(progress, SAY_MS);
   try {
     await Promise.all([
-      troubles,
       produce(),
       http.run(httpPerSecond(options, lanes), isOver),
       ofFile.run(FILE_PER_SECOND, isOver),
     ]);
     clearInterval(sampling);
+    if (isTroubled) return [`a fault did not come to its end; the last that did: ${lastTrouble()}`];
+    await troubles;
     say('the load is over; waiting until everything has come to its end');
     const outcome = await scene.settle(witness.service, {
       patienceMs: SETTLE_MS,

@@ -17,6 +17,11 @@ export class Time {
     return Math.max(0, this.lengthMs - this.elapsedMs);
   }
 
+  /** How long ago the time was over; 0: it is not. */
+  get overMs(): number {
+    return Math.max(0, this.elapsedMs - this.lengthMs);
+  }
+
   get isOver(): boolean {
     return this.leftMs === 0;
   }

@@ -29,6 +29,9 @@ export async function startCutter(serverUrl: string): Promise<Cutter> {
     });
     let asked: Wish | undefined;
     const end = () => {
+      // Somebody else ended the connection before the answer: the next question is taken instead.
+      wish ??= asked;
+      asked = undefined;
       client.destroy();
       server.destroy();
     };
@@ -49,9 +52,11 @@ export async function startCutter(serverUrl: string): Promise<Cutter> {
     });
     server.on('data', (chunk: Buffer) => {
       if (asked) {
+        const { done } = asked;
+        asked = undefined;
         client.resetAndDestroy();
         server.destroy();
-        return asked.done();
+        return done();
       }
       if (!client.write(chunk)) pauseUntilDrained(server, client);
     });

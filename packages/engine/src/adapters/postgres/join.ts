@@ -42,20 +42,20 @@ export async function join(tx: unknown): Promise<Session> {
 }
 
 function unusable(error: unknown): EngineError | undefined {
-  switch (sqlState(error)) {
-    case '25P01':
-      return refusal(
-        '`tx` is not in a transaction, so the task would stay where you roll back. Call BEGIN on this client first, or leave `tx` out.',
-        error,
-      );
-    case '25P02':
-      return refusal(
-        'The transaction of `tx` has failed: PostgreSQL takes no more statements in it. Roll it back, and submit in a new one.',
-        error,
-      );
-    default:
-      return undefined;
+  const code = sqlState(error);
+  if (code === '25P01') {
+    return refusal(
+      '`tx` is not in a transaction, so the task would stay where you roll back. Call BEGIN on this client first, or leave `tx` out.',
+      error,
+    );
   }
+  if (code === '25P02') {
+    return refusal(
+      'The transaction of `tx` has failed: PostgreSQL takes no more statements in it. Roll it back, and submit in a new one.',
+      error,
+    );
+  }
+  return undefined;
 }
 
 function refusal(message: string, cause?: unknown): EngineError {
