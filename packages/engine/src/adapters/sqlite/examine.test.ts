@@ -41,7 +41,7 @@ test('tells what it found, while the store is open', async () => {
     pageBytes: 4096,
     freePages: expect.any(Number),
     journalMode: 'wal',
-    schema: { version: 5, oldest: 5, known: 5 },
+    schema: { version: 6, oldest: 5, known: 6 },
     damage: [],
     library: expect.stringMatching(/^3\./),
   });
@@ -56,7 +56,7 @@ test('leaves nothing beside a file that nobody has open', async () => {
   const { fileBytes, logBytes, journalMode, pages, schema } = await examine(pathToFileURL(file));
   expect(readdirSync(folder)).toEqual(before);
   expect(pages * 4096).toBe(fileBytes);
-  expect([logBytes, journalMode, schema.version]).toEqual([0, 'wal', 5]);
+  expect([logBytes, journalMode, schema.version]).toEqual([0, 'wal', 6]);
 });
 
 test('reads what is in the log only', async () => {
@@ -65,7 +65,7 @@ test('reads what is in the log only', async () => {
   copyFileSync(file, copy);
   copyFileSync(`${file}-wal`, `${copy}-wal`);
   await store.close();
-  expect((await examine(copy)).schema.version).toBe(5);
+  expect((await examine(copy)).schema.version).toBe(6);
 });
 
 test('counts pages that hold nothing', async () => {
@@ -97,9 +97,9 @@ test('knows a mode that is not ours, and a file without tables', async () => {
   const db = new DatabaseSync(file);
   db.exec('PRAGMA journal_mode = DELETE; CREATE TABLE other (a)');
   db.close();
-  expect(await examine(file)).toMatchObject({ journalMode: 'delete', schema: { known: 5 } });
+  expect(await examine(file)).toMatchObject({ journalMode: 'delete', schema: { known: 6 } });
   truncateSync(file, 0);
-  expect(await examine(file)).toMatchObject({ pages: 0, schema: { known: 5 } });
+  expect(await examine(file)).toMatchObject({ pages: 0, schema: { known: 6 } });
 });
 
 test('is told of what is wrong as the store tells it', async () => {
