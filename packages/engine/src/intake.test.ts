@@ -129,7 +129,9 @@ describe('a slow store', () => {
     const { insert } = store;
     const gates: (() => void)[] = [];
     store.insert = async (tasks, tx) => {
-      await new Promise<void>((resolve) => gates.push(resolve));
+      await new Promise<void>((resolve) => {
+        gates.push(resolve);
+      });
       return insert.call(store, tasks, tx);
     };
     return { clock, store, intake, gates };

@@ -28,7 +28,7 @@ const everywhere = ['job', 'instance'];
 
 describe('alerts and dashboard', () => {
   it('are there', () => {
-    expect([alerts.length, panels.length]).toEqual([15, 29]);
+    expect([alerts.length, panels.length]).toEqual([16, 29]);
   });
 
   it.each([...alerts, ...panels])('ask for what there is: %s', (expr) => {

@@ -84,7 +84,10 @@ describeService('RabbitMQ', () => {
     const broker = rabbitmq({ url: server.url, log, clock });
     await broker.open();
     // The number of a message in its channel.
-    const taken = async () => (await client.take(queue)).properties.headers?.['x-redrive-seq'];
+    const taken = async () => {
+      const { headers } = (await client.take(queue)).properties;
+      return headers?.['x-redrive-seq'] as unknown;
+    };
     const options = { timeoutMs: 60_000 };
     expect(await Promise.all(broker.publish([message(queue)], options))).toEqual([
       { outcome: 'confirmed' },
