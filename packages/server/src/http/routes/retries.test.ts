@@ -397,14 +397,14 @@ describe('faults of one message', () => {
         headers: { 'content-type': 'application/json' },
       });
     const limit = settings.maxPayloadBytes;
-    const at = { destination: 'queue:a', ...of(limit) };
+    const fitting = { destination: 'queue:a', ...of(limit) };
     const over = { destination: 'queue:a', ...of(limit + 1) };
     const refused = { status: 413, body: { code: 'PAYLOAD_TOO_LARGE' } };
-    expect(await post(at)).toMatchObject({ status: 202 });
-    expect(await post({ ...at, retry_count: 0 })).toMatchObject({ status: 202 });
+    expect(await post(fitting)).toMatchObject({ status: 202 });
+    expect(await post({ ...fitting, retry_count: 0 })).toMatchObject({ status: 202 });
     expect(await post(over)).toMatchObject(refused);
     expect(await post({ ...over, retry_count: 0 })).toMatchObject(refused);
-    const items = [at, over, { ...at, retry_count: 0 }, { ...over, retry_count: 0 }];
+    const items = [fitting, over, { ...fitting, retry_count: 0 }, { ...over, retry_count: 0 }];
     expect(await post({ items })).toMatchObject({
       status: 202,
       body: {
