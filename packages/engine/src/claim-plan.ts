@@ -8,6 +8,8 @@ import { GROUP, Solo } from './solo.ts';
 /** One claim takes at most so many. */
 const MAX_CLAIM = 1000;
 const MAX_CLAIM_LANES = 1000;
+/** So many lanes whose time has come are looked at in one turn: there may be very many. */
+const MAX_LOOKS = 2000;
 /** Tasks are held in advance for at most so long: another instance might be idle. */
 const AHEAD_MS = 1000;
 /** Where a claim found nothing although something is due, it is locked by somebody: no use to ask at once. */
@@ -31,6 +33,8 @@ export class ClaimPlan {
   /** When the next lease may be over that nobody settled: of what runs here alone, and of all else. */
   readonly #lost = { alone: newAgenda(), others: newAgenda() };
   #wasLost = false;
+  /** There were more lanes to look at than one turn allows. */
+  #isCut = false;
 
   constructor(lanes: Lanes, courier: Courier, settler: Settler, solo: Solo, limits: ClaimLimits) {
     this.#lanes = lanes;
@@ -51,18 +55,23 @@ export class ClaimPlan {
     if (this.#solo.isAlone || this.#settler.isTroubled || room <= 0 || this.maxBytes <= 0) {
       return undefined;
     }
+    // First, since lanes whose time has come may have lost something too.
+    const due = this.#due(now, room);
     const lost = this.#wasLost ? undefined : (this.#lostRated(now) ?? this.#lostOf(now));
     this.#wasLost = lost !== undefined;
-    return lost ?? this.#due(now, room);
+    return lost ?? due;
   }
 
   /** What is heard of while a claim is under way came after it, perhaps: it must not be forgotten. */
   asked(from: ClaimFrom): void {
-    this.#set(from, Infinity);
+    if (from.kind === 'lost') this.#agendaOf(from).lostAt = Infinity;
+    if (from.kind === 'due') for (const { lane } of from.lanes) this.#lanes.agenda.asked(lane);
   }
 
   failed(from: ClaimFrom, now: number): void {
-    this.#set(from, now);
+    if (from.kind === 'lost') this.#agendaOf(from).lostAt = now;
+    if (from.kind === 'due')
+      for (const { lane } of from.lanes) this.#lanes.agenda.expect(lane, now);
   }
 
   answered(from: ClaimFrom, { tasks, nextInMs }: Claim, now: number): void {
@@ -71,8 +80,7 @@ export class ClaimPlan {
       inMs === undefined ? Infinity : now + (inMs === 0 && isEmpty ? BUSY_MS : inMs);
     if (from.kind === 'due') {
       for (const [i, { lane: name }] of from.lanes.entries()) {
-        const lane = this.#lanes.get(name);
-        lane.dueAt = Math.min(lane.dueAt, at(nextInMs[i], !got.has(name)));
+        this.#lanes.agenda.expect(name, at(nextInMs[i], !got.has(name)));
       }
     } else if (from.kind === 'lost') {
       const agenda = this.#agendaOf(from);
@@ -99,28 +107,35 @@ export class ClaimPlan {
     for (const { rate } of this.#lanes.rated) {
       if (rate.lost.lostAt > now && rate.lost.lostAt < at) at = rate.lost.lostAt;
     }
-    for (const lane of this.#lanes.all.values()) {
-      if (lane.dueAt >= at) continue;
-      const from = Math.max(lane.dueAt, this.#servedFrom(lane, now));
-      // What is due already waits for something that wakes us: a slot, a settle, an answer.
-      if (from > now && from < at) at = from;
-    }
+    const { nextAt } = this.#lanes.agenda;
+    // What is due already waits for something that wakes us: a slot, a settle, an answer.
+    if (nextAt > now || this.#isCut) at = Math.min(at, Math.max(nextAt, now + 1));
     return at;
   }
 
   #due(now: number, room: number): ClaimFrom | undefined {
-    const wanting: { lane: Lane; limit: number }[] = [];
-    for (const lane of this.#lanes.all.values()) {
+    const { agenda } = this.#lanes;
+    const wanting: { lane: string; limit: number }[] = [];
+    const look = (lane: Lane): void => {
+      const limit = this.#roomIn(lane);
+      if (limit > 0) wanting.push({ lane: lane.name, limit });
+    };
+    for (const lane of agenda.due) {
       if (wanting.length >= MAX_CLAIM_LANES) break;
-      const limit = lane.dueAt > now ? 0 : this.#roomIn(lane);
-      if (limit > 0) wanting.push({ lane, limit });
+      look(lane);
     }
+    let looks = 0;
+    for (; wanting.length < MAX_CLAIM_LANES && looks < MAX_LOOKS; looks++) {
+      const lane = agenda.takeNext(now);
+      if (!lane) break;
+      look(lane);
+    }
+    this.#isCut = looks === MAX_LOOKS;
     if (wanting.length === 0) return undefined;
-    // An equal share for each, and whoever was asked goes to the back: a busy lane never starves another.
+    // An equal share for each. Whoever was asked is due again after the others: a busy lane never starves another.
     const share = Math.max(1, Math.floor(room / wanting.length));
     const lanes = wanting.slice(0, room).map(({ lane, limit }) => {
-      this.#lanes.toBack(lane);
-      return { lane: lane.name, limit: Math.min(limit, share) };
+      return { lane, limit: Math.min(limit, share) };
     });
     return { kind: 'due', lanes };
   }
@@ -171,6 +186,7 @@ export class ClaimPlan {
   /** What a lane may start now, and what it will start soon at its pace. */
   #paceRoomIn(lane: Lane): number {
     const permit = this.#lanes.permit(lane);
+    if (permit.may === 'wait') this.#lanes.holdBack(lane, permit);
     if (permit.may !== 'serve') return 0;
     const held = heldOf(lane);
     if (permit.probing || Number.isNaN(lane.meanMs)) return permit.limit - held;
@@ -188,29 +204,15 @@ export class ClaimPlan {
   }
 
   #isBusy(now: number): boolean {
-    if (this.#courier.running > 0) return true;
-    for (const lane of this.#lanes.all.values()) {
-      if (lane.queue.length > 0 || lane.dueAt <= now) return true;
-    }
+    if (this.#courier.running > 0 || this.#lanes.agenda.isDue(now)) return true;
+    for (const lane of this.#lanes.queued) if (lane.queue.length > 0) return true;
     return false;
-  }
-
-  #set(from: ClaimFrom, at: number): void {
-    if (from.kind === 'lost') this.#agendaOf(from).lostAt = at;
-    if (from.kind === 'due') for (const { lane } of from.lanes) this.#lanes.get(lane).dueAt = at;
   }
 
   #agendaOf({ lanes }: Extract<ClaimFrom, { kind: 'lost' }>): LostAgenda {
     const name = lanes[0]!;
     const rate = this.#lanes.all.get(name)?.rate;
     return rate?.lost ?? this.#lost[Solo.concerns(name) ? 'alone' : 'others'];
-  }
-
-  #servedFrom(lane: Lane, now: number): number {
-    const permit = this.#lanes.permit(lane);
-    if (permit.may !== 'wait') return now;
-    if (permit.untilMs === undefined) return Infinity;
-    return now + Math.max(1, permit.untilMs - this.#lanes.nowMs);
   }
 }
 

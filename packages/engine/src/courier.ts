@@ -159,7 +159,7 @@ export class Courier {
   }
 
   #finish(entry: Entry, outcome: Outcome): void {
-    const { task, lane } = entry;
+    const { lane } = entry;
     // A delivery that ran out of time may still end; that was settled without it.
     if (!lane.running.delete(entry)) return;
     this.running -= 1;
@@ -167,8 +167,8 @@ export class Courier {
     const durationMs = now - entry.startedAt;
     lane.meanMs = Number.isNaN(lane.meanMs) ? durationMs : lane.meanMs * 0.9 + durationMs * 0.1;
     const judgement = this.#judge(entry, outcome, durationMs);
-    if (judgement.lane === 'worked') this.#lanes.worked(lane);
-    if (judgement.lane === 'failed') this.#lanes.failed(lane, task.id, outcome.type !== 'refused');
+    if (judgement.lane === 'worked') this.#lanes.worked(entry);
+    if (judgement.lane === 'failed') this.#lanes.failed(entry, outcome.type === 'refused');
     void this.#settle(entry, judgement);
     this.onEnd(entry);
   }

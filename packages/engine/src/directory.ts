@@ -28,6 +28,7 @@ export class Directory {
   /** By what was given, so that a lane whose options change has the new one. */
   readonly #policies = new WeakMap<Policy, DefinedPolicy>();
   readonly #settings: EngineSettings;
+  readonly #shared: { broker?: LaneSettings; other?: LaneSettings } = {};
 
   constructor(options: EngineOptions, settings: EngineSettings, host: Host) {
     this.#settings = settings;
@@ -88,10 +89,12 @@ export class Directory {
   }
 
   settingsOf(lane: string): LaneSettings {
-    const { policy } = this.#settings;
-    const usual = this.brokerOf(kindOf(lane)) ? { concurrency: BROKER_CONCURRENCY } : {};
-    const options = { policy, ...usual, ...this.#ofAll, ...this.#ofLane.get(lane) };
-    return laneSettings(options, this.#settings.leaseMs);
+    const own = this.#ofLane.get(lane);
+    const isBroker = this.brokerOf(kindOf(lane)) !== undefined;
+    if (own) return this.#settingsBy(own, isBroker);
+    // One object for all lanes without options of their own: there may be very many of them.
+    const kind = isBroker ? 'broker' : 'other';
+    return (this.#shared[kind] ??= this.#settingsBy({}, isBroker));
   }
 
   policyOf(lane: string): DefinedPolicy {
@@ -109,6 +112,12 @@ export class Directory {
   async close(): Promise<void> {
     for (const broker of this.#brokers) await broker.close();
     for (const delivery of this.#deliveries.values()) await delivery.close?.();
+  }
+
+  #settingsBy(own: LaneOptions, isBroker: boolean): LaneSettings {
+    const { policy, leaseMs } = this.#settings;
+    const usual = isBroker ? { concurrency: BROKER_CONCURRENCY } : {};
+    return laneSettings({ policy, ...usual, ...this.#ofAll, ...own }, leaseMs);
   }
 
   /** Faults are said where they were made, not when the first task meets them. */

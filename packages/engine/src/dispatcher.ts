@@ -87,7 +87,7 @@ export class Dispatcher {
     this.#host.clock.clearTimer(this.#timer);
     this.#timer = undefined;
     await Promise.all([this.#claiming, this.#looking]);
-    const held = [...this.#lanes.all.values()].flatMap((lane) => lane.queue.splice(0));
+    const held = [...this.#lanes.queued].flatMap((lane) => lane.queue.splice(0));
     held.push(...this.#solo.takeWaiting());
     await Promise.all([...held.map((entry) => this.#release(entry)), this.#abandon()]);
   }
@@ -96,11 +96,13 @@ export class Dispatcher {
   expect(lanes: readonly string[] | undefined, inMs = 0): void {
     const at = this.#host.clock.monotonic() + inMs;
     if (!lanes) this.#lookAt = Math.min(this.#lookAt, at);
-    for (const name of lanes ?? []) {
-      if (!this.#serves(name)) continue;
-      const lane = this.#lanes.get(name);
-      lane.dueAt = Math.min(lane.dueAt, at);
-    }
+    for (const name of lanes ?? []) if (this.#serves(name)) this.#lanes.agenda.expect(name, at);
+    this.wake();
+  }
+
+  /** A destination can be reached again, or not any more. */
+  reachChanged(): void {
+    this.#lanes.agenda.releaseAll();
     this.wake();
   }
 
@@ -137,7 +139,10 @@ export class Dispatcher {
   }
 
   #startAll(): void {
-    for (const lane of this.#lanes.all.values()) this.#startQueued(lane);
+    for (const lane of this.#lanes.queued) {
+      this.#startQueued(lane);
+      if (lane.queue.length === 0) this.#lanes.queued.delete(lane);
+    }
   }
 
   /** Claims and gives back what a lost claim leased, one at a time. */
@@ -190,10 +195,15 @@ export class Dispatcher {
       const entry: Entry = { task, lane, policy, leaseUntil, startedAt: NaN, probing: false };
       this.#courier.hold(entry);
       if (why || !this.#isRunning) void this.#release(entry);
-      else if (task.claims < 2 || !Solo.concerns(lane.name)) lane.queue.push(entry);
+      else if (task.claims < 2 || !Solo.concerns(lane.name)) this.#enqueue(entry);
       else if (this.#solo.admits(entry)) this.#solo.wait(entry);
       else void this.#release(entry);
     }
+  }
+
+  #enqueue(entry: Entry): void {
+    entry.lane.queue.push(entry);
+    this.#lanes.queued.add(entry.lane);
   }
 
   /** It waits until all is quiet, and what waits here goes back to others meanwhile. */
@@ -203,7 +213,7 @@ export class Dispatcher {
       if (this.#lanes.permit(entry.lane).may !== 'serve') void this.#release(entry);
     }
     if (this.#solo.waiting.length === 0) return;
-    for (const lane of this.#lanes.all.values()) {
+    for (const lane of this.#lanes.queued) {
       for (const entry of lane.queue.splice(0)) void this.#release(entry);
     }
     // Also what is being given back must be out of our hands first: its lease would be one more that was lost.
@@ -263,7 +273,7 @@ export class Dispatcher {
     await this.#courier.giveBack(entry, release(entry.task));
     const now = this.#host.clock.monotonic();
     if (entry.task.claims > 1) this.#plan.expectLost(now);
-    entry.lane.dueAt = Math.min(entry.lane.dueAt, now);
+    this.#lanes.agenda.expect(entry.lane.name, now);
     this.wake();
   }
 
@@ -273,7 +283,6 @@ export class Dispatcher {
     this.#lookAt = clock.monotonic() + this.#settings.pollMs;
     try {
       await this.#lanes.refresh();
-      this.#lanes.forgetIdle();
       const page = { after: this.#lookAfter, limit: LANES_PER_LOOK };
       const found = await this.#schedule.lanes(page);
       const isLast = found.length < LANES_PER_LOOK;
@@ -281,8 +290,8 @@ export class Dispatcher {
       if (!isLast) this.#lookAt = clock.monotonic();
       for (const { lane, inMs } of found) {
         if (!this.#serves(lane)) continue;
-        const known = this.#lanes.get(lane);
-        known.dueAt = Math.min(known.dueAt, clock.monotonic() + inMs);
+        this.#lanes.agenda.release(lane);
+        this.#lanes.agenda.expect(lane, clock.monotonic() + inMs);
       }
       this.#plan.expectLost(clock.monotonic());
     } catch (error) {

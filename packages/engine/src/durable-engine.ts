@@ -2,7 +2,7 @@ import { type SourceOptions, SourceConsumer } from './consumer.ts';
 import type { Courier } from './courier.ts';
 import type { Directory } from './directory.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import type { EngineStats, HandlerOptions, LaneReport, Rejected } from './engine.ts';
+import type { EngineStats, HandlerOptions, LaneQuery, Rejected } from './engine.ts';
 import type { By, EngineInbox } from './engine-inbox.ts';
 import {
   checkNames,
@@ -16,7 +16,7 @@ import type { Handler } from './handlers.ts';
 import type { Host } from './host.ts';
 import type { Intake } from './intake.ts';
 import type { JobRunner } from './job-runner.ts';
-import { reportLanes } from './lane-report.ts';
+import type { LaneReporter } from './lane-report.ts';
 import type { Lanes } from './lanes.ts';
 import { type Accepted, type Arrival, cancel, type Change, expedite, succeed } from './moves.ts';
 import type { Observer } from './observer.ts';
@@ -40,13 +40,13 @@ import {
 import { firstDue, type Submitted, type Submitter } from './submitter.ts';
 import type { Destination, Task } from './task.ts';
 import type { Trail } from './trail.ts';
+import { UnservedLanes } from './unserved.ts';
 import { type Shared, wire } from './wiring.ts';
 
 /** After an abort, so much time for handlers to notice; and for each part to close. */
 const ABORT_MS = 1000;
 const CLOSE_MS = 5000;
 const SEED = 'seed';
-const MAX_WARNED = 100;
 
 /** The engine's parts as one: starts and stops them. See the interface `Engine` for what each method promises. */
 export class DurableEngine {
@@ -55,6 +55,7 @@ export class DurableEngine {
   readonly #host: Host;
   readonly #directory: Directory;
   readonly #lanes: Lanes;
+  readonly #laneReporter: LaneReporter;
   readonly #settler: Settler;
   readonly #courier: Courier;
   readonly #dispatcher: Dispatcher;
@@ -70,7 +71,7 @@ export class DurableEngine {
   readonly #hook: EntryHook | undefined;
   readonly inbox: EngineInbox;
   readonly #sources: SourceConsumer[] = [];
-  readonly #warned = new Set<string>();
+  readonly #unserved: UnservedLanes;
   /** Ends what would otherwise be tried for ever. */
   readonly #ending = new AbortController();
   /** Somebody asked twice to stop. */
@@ -91,6 +92,7 @@ export class DurableEngine {
     this.#host = parts.host;
     this.#directory = parts.directory;
     this.#lanes = parts.lanes;
+    this.#laneReporter = parts.laneReporter;
     this.#settler = parts.settler;
     this.#courier = parts.courier;
     this.#dispatcher = parts.dispatcher;
@@ -104,6 +106,7 @@ export class DurableEngine {
     this.#observer = parts.observer;
     this.#runner = parts.runner;
     this.#hook = parts.hook;
+    this.#unserved = new UnservedLanes(parts.host.log);
     this.inbox = parts.desk;
   }
 
@@ -205,9 +208,14 @@ export class DurableEngine {
     return this.#store.list({ ...query, limit: checkedLimit(query.limit) });
   }
 
-  async lanes(): Promise<LaneReport[]> {
+  async lanes(query?: LaneQuery) {
     await this.#open();
-    return reportLanes(this.#lanes, this.#directory, this.#store);
+    return this.#laneReporter.list(query);
+  }
+
+  async laneCounts() {
+    await this.#open();
+    return this.#laneReporter.counts();
   }
 
   async pause(lane: string, by?: string): Promise<void> {
@@ -253,7 +261,7 @@ export class DurableEngine {
         if (lanes || !state) this.#dispatcher.expect(lanes, inMs);
       });
       const reached = this.#directory.watch(() => {
-        this.#dispatcher.wake();
+        this.#dispatcher.reachChanged();
         this.#outbox.wake();
       });
       this.#unwatch.push(hinted, reached);
@@ -351,18 +359,9 @@ export class DurableEngine {
     const first = firstDue(arrivals, results, this.#lanes.nowMs);
     for (const [lane, inMs] of first) {
       if (this.#directory.serves(lane)) this.#dispatcher.expect([lane], inMs);
-      else if (this.#started) this.#warnOf(lane);
+      // Whoever only submits does so for others.
+      else if (this.#started) this.#unserved.saw(lane);
     }
-  }
-
-  /** Once, and not by one who only submits: it may be meant for another process, or be a slip. */
-  #warnOf(lane: string): void {
-    if (this.#warned.has(lane) || this.#warned.size >= MAX_WARNED) return;
-    this.#warned.add(lane);
-    this.#host.log.warn(
-      { lane },
-      'nobody delivers there in this process: it waits for one who does',
-    );
   }
 
   async #change<T>(

@@ -4,6 +4,7 @@ import type { By, EngineInbox } from './engine-inbox.ts';
 import type { EngineOptions, LaneOptions } from './engine-options.ts';
 import type { EngineError } from './errors.ts';
 import type { Handler } from './handlers.ts';
+import type { laneStates } from './lane-state.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { TaskQuery, TransactionClient } from './ports/schedule.ts';
 import type { Census } from './ports/store.ts';
@@ -106,8 +107,10 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
   /** What never worked, and what one does about it. */
   readonly inbox: EngineInbox;
 
-  /** What waits where, and in which state the lanes are. */
-  lanes(): Promise<LaneReport[]>;
+  /** What waits where, and in which state the lanes are, in the order of their names. Page on with `after: last.lane`. */
+  lanes(query?: LaneQuery): Promise<LaneReport[]>;
+  /** How many lanes there are, by state. At most 5 s old: counting goes through all of them. */
+  laneCounts(): Promise<LaneCounts>;
   pause(lane: string, by?: string): Promise<void>;
   resume(lane: string, by?: string): Promise<void>;
   /** How much waits and lies open in all, counted exactly: ask seldom. */
@@ -125,13 +128,36 @@ export interface Rejected {
   path: string;
 }
 
+export interface LaneQuery {
+  state?: LaneReport['state'];
+  /** `handler`, `http` (also https), or the kind of a broker, such as `queue`. */
+  kind?: string;
+  /** Only names that begin so. */
+  prefix?: string;
+  /** Only lanes in which tasks wait behind an item of the inbox, or only others. */
+  blocked?: boolean;
+  /** Only names after this one. */
+  after?: string;
+  /** 1000 unless given, and at most. */
+  limit?: number;
+}
+
+/** Lanes by state, and those in which tasks wait behind an item of the inbox. */
+export type LaneCounts = Record<LaneReport['state'] | 'blocked', number>;
+
 export interface LaneReport {
   lane: string;
   /** `NO_HANDLER`: this instance cannot deliver there. */
-  state: 'closed' | 'open' | 'probing' | 'paused' | 'NO_HANDLER';
+  state: (typeof laneStates)[number];
   running: number;
   /** Ms until the first of what waits is due; absent: nothing waits. */
   nextInMs?: number;
+  /**
+   * Tasks that wait behind open items of the inbox, which hold their place in an ordering key, and how many items these
+   * are. Absent: none. At most 1000 items are looked at, and 1000 tasks behind each.
+   */
+  blocked?: number;
+  blockedBy?: number;
   /** Of a paused one: who did it, where that was said. */
   pausedBy?: string;
   /** Of an open one: ms until somebody tries whether it works. */

@@ -6,7 +6,9 @@ export {
   type Engine,
   type EngineStats,
   type HandlerOptions,
+  type LaneCounts,
   type LaneLimits,
+  type LaneQuery,
   type LaneReport,
   type Rejected,
   type SourceReport,
@@ -23,6 +25,7 @@ export * as itemMoves from './item-moves.ts';
 export type { ItemChange } from './item-moves.ts';
 export type { Handler, HandlerContext } from './handlers.ts';
 export type { Log } from './host.ts';
+export { laneStates } from './lane-state.ts';
 export * as lines from './line.ts';
 export type { Line } from './line.ts';
 export * as moves from './moves.ts';

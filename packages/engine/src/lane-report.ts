@@ -1,44 +1,184 @@
+import type { Clock } from 'redrive';
 import type { Directory } from './directory.ts';
-import type { LaneLimits, LaneReport } from './engine.ts';
-import type { Lane, Lanes } from './lanes.ts';
-import type { Schedule } from './ports/schedule.ts';
+import type { LaneCounts, LaneQuery, LaneReport } from './engine.ts';
+import { EngineError } from './errors.ts';
+import { laneStates } from './lane-state.ts';
+import type { Lanes, LaneSettings } from './lanes.ts';
+import { byName, justBefore } from './names.ts';
+import type { BlockedLane, LaneAgenda } from './ports/schedule.ts';
+import type { Store } from './ports/store.ts';
+import { checkedLimit } from './submission.ts';
+import { laneOf } from './task.ts';
+
+const PAGE = 1000;
+const USUAL_LIMIT = 1000;
+/** Counting goes through all lanes: whoever asks sooner gets the same answer, and it takes a twentieth of the time at most. */
+const COUNTS_FOR_MS = 5000;
+const TIMES_ITS_DURATION = 20;
+/** So many items that block others are looked at, and so many tasks behind each. */
+const BLOCKED = { items: 1000, tasks: 1000 };
+
+type Parts = {
+  lanes: Lanes;
+  directory: Directory;
+  store: Pick<Store, 'capabilities' | 'lanes' | 'blocked'>;
+  clock: Clock;
+};
 
 /** What waits where, and in which state the lanes are. */
-export async function reportLanes(
-  lanes: Lanes,
-  directory: Directory,
-  schedule: Schedule,
-): Promise<LaneReport[]> {
-  await lanes.refresh();
-  const waiting = await schedule.lanes({ limit: 1000 });
-  const agenda = new Map(waiting.map(({ lane, inMs }) => [lane, inMs]));
-  const unserved: LaneReport[] = [];
-  for (const [lane, nextInMs] of agenda) {
-    // Not made here: it would keep settings from before its handler came.
-    if (directory.serves(lane)) lanes.get(lane);
-    else unserved.push({ lane, state: 'NO_HANDLER', running: 0, nextInMs });
+export class LaneReporter {
+  readonly #parts: Parts;
+  #counts: Promise<LaneCounts> | undefined;
+  #countAgainAt = -Infinity;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
-  const known = [...lanes.all.values()].map((lane) =>
-    reportOf(lane, agenda.get(lane.name), lanes.nowMs),
-  );
-  return [...known, ...unserved];
+
+  /** In the order of their names. */
+  async list(query: LaneQuery = {}): Promise<LaneReport[]> {
+    const limit = checkedLimit(query.limit ?? USUAL_LIMIT);
+    checkState(query.state);
+    const found: LaneReport[] = [];
+    for await (const report of this.#walk(query)) {
+      if (!isWanted(report, query)) continue;
+      found.push(report);
+      if (found.length === limit) break;
+    }
+    return found;
+  }
+
+  counts(): Promise<LaneCounts> {
+    if (this.#counts && this.#parts.clock.monotonic() < this.#countAgainAt) return this.#counts;
+    this.#countAgainAt = Infinity;
+    const counting = this.#count();
+    // A failure is told to who asked, and not kept.
+    counting.catch(() => (this.#counts = undefined));
+    return (this.#counts = counting);
+  }
+
+  async #count(): Promise<LaneCounts> {
+    const { clock } = this.#parts;
+    const beganAt = clock.monotonic();
+    const counts = { closed: 0, open: 0, probing: 0, paused: 0, NO_HANDLER: 0, blocked: 0 };
+    for await (const { state, blocked } of this.#walk({})) {
+      counts[state] += 1;
+      if (blocked !== undefined) counts.blocked += 1;
+    }
+    const now = clock.monotonic();
+    this.#countAgainAt = now + Math.max(COUNTS_FOR_MS, TIMES_ITS_DURATION * (now - beganAt));
+    return counts;
+  }
+
+  /** Page by page, so that the event loop runs in between, however many lanes there are. */
+  async *#walk({ after, prefix = '', kind }: LaneQuery): AsyncGenerator<LaneReport> {
+    const { lanes, store } = this.#parts;
+    await lanes.refresh();
+    const blocked = await this.#blocked();
+    const within = kindPrefix(kind, prefix);
+    const from = later(after ?? '', justBefore(within));
+    const isIn = (name: string) => name.startsWith(within) && byName(name, from) > 0;
+    const others = this.#known(blocked).filter(isIn).sort(byName).values();
+    let other = others.next();
+    for (let place = from; ;) {
+      const page = await store.lanes({ after: place, limit: PAGE });
+      const isLast = page.length < PAGE;
+      for (const { lane, inMs } of page) {
+        for (; !other.done && byName(other.value, lane) < 0; other = others.next()) {
+          yield this.#report(other.value, undefined, blocked);
+        }
+        if (other.value === lane) other = others.next();
+        if (isIn(lane)) yield this.#report(lane, inMs, blocked);
+      }
+      const end = page.at(-1);
+      if (isLast || !end || isPast(end, within)) break;
+      place = end.lane;
+    }
+    for (; !other.done; other = others.next()) yield this.#report(other.value, undefined, blocked);
+  }
+
+  async #blocked(): Promise<Map<string, BlockedLane>> {
+    const { store } = this.#parts;
+    if (!store.capabilities.ordering) return new Map();
+    return new Map((await store.blocked(BLOCKED)).map((one) => [one.lane, one]));
+  }
+
+  /** Lanes that are of interest though perhaps nothing in them waits for its time. */
+  #known(blocked: ReadonlyMap<string, BlockedLane>): string[] {
+    const { lanes, directory } = this.#parts;
+    const names = new Set([...lanes.all.keys(), ...blocked.keys()]);
+    for (const name of directory.handlers.keys()) {
+      names.add(laneOf({ kind: 'handler', address: name }));
+    }
+    for (const [name, { state }] of lanes.documents.known) {
+      if (state.paused || state.breaker.state !== 'closed') names.add(name);
+    }
+    return [...names];
+  }
+
+  #report(
+    name: string,
+    nextInMs: number | undefined,
+    blocked: ReadonlyMap<string, BlockedLane>,
+  ): LaneReport {
+    const { lanes, directory } = this.#parts;
+    const behind = blocked.get(name);
+    const about = {
+      ...(nextInMs === undefined ? {} : { nextInMs }),
+      ...(behind ? { blocked: behind.tasks, blockedBy: behind.items } : {}),
+    };
+    if (!directory.serves(name)) return { lane: name, state: 'NO_HANDLER', running: 0, ...about };
+    // Not made here: it would keep settings from before its handler came.
+    const known = lanes.all.get(name);
+    const { breaker, paused } = (known ?? lanes.documents.of(name)).state;
+    const probeInMs = breaker.state === 'open' ? Math.max(0, breaker.untilMs - lanes.nowMs) : 0;
+    return {
+      lane: name,
+      state: paused ? 'paused' : breaker.state,
+      running: known?.running.size ?? 0,
+      ...about,
+      ...(paused?.by === undefined ? {} : { pausedBy: paused.by }),
+      ...(breaker.state === 'open' ? { probeInMs } : {}),
+      limits: limitsOf(known?.settings ?? directory.settingsOf(name)),
+    };
+  }
 }
 
-function reportOf(lane: Lane, nextInMs: number | undefined, nowMs: number): LaneReport {
-  const { breaker, paused } = lane.state;
-  return {
-    lane: lane.name,
-    state: paused ? 'paused' : breaker.state,
-    running: lane.running.size,
-    ...(nextInMs === undefined ? {} : { nextInMs }),
-    ...(paused?.by === undefined ? {} : { pausedBy: paused.by }),
-    ...(breaker.state === 'open' ? { probeInMs: Math.max(0, breaker.untilMs - nowMs) } : {}),
-    limits: limitsOf(lane),
-  };
-}
-
-function limitsOf({ settings }: Lane): LaneLimits {
-  const { concurrency, timeoutMs, failures, rate } = settings;
+function limitsOf({ concurrency, timeoutMs, failures, rate }: LaneSettings) {
   const ratePerSecond = rate ? { ratePerSecond: 1000 / rate.everyMs } : {};
   return { concurrency, timeoutMs, failures, ...ratePerSecond };
+}
+
+function isWanted({ lane, state, blocked }: LaneReport, query: LaneQuery): boolean {
+  if (query.state !== undefined && query.state !== state) return false;
+  if (query.blocked !== undefined && query.blocked !== (blocked !== undefined)) return false;
+  return query.kind === undefined || kindOf(lane) === query.kind;
+}
+
+function kindOf(lane: string): string {
+  const kind = lane.slice(0, lane.indexOf(':'));
+  return kind === 'https' ? 'http' : kind;
+}
+
+/** Lanes of one kind begin alike, and lie together. */
+function kindPrefix(kind: string | undefined, prefix: string): string {
+  const start = kind === undefined || kind === 'http' ? (kind ?? '') : `${kind}:`;
+  // Where the two contradict each other nothing is found.
+  return start.startsWith(prefix) ? start : prefix;
+}
+
+function later(a: string, b: string): string {
+  return byName(a, b) > 0 ? a : b;
+}
+
+/** Whether none of the names that begin so comes after it. */
+function isPast({ lane }: LaneAgenda, prefix: string): boolean {
+  return !lane.startsWith(prefix) && byName(lane, prefix) > 0;
+}
+
+function checkState(state: unknown): void {
+  if (state === undefined || laneStates.includes(state as LaneReport['state'])) return;
+  const message = `There is no state '${String(state)}' of a lane: it is one of ${laneStates.join(', ')}.`;
+  const fault = { path: 'state', code: 'INVALID_TASK', message } as const;
+  throw new EngineError('INVALID_TASK', message, { faults: [fault] });
 }

@@ -68,7 +68,9 @@ class Shared {
         return;
       case 'pause':
       case 'resume':
-        this.#put(step.do === 'pause' ? paused(this.state, this.nowMs) : resumed(this.state));
+        this.#put(
+          step.do === 'pause' ? paused(this.state, this.nowMs) : resumed(this.state, this.nowMs),
+        );
         return;
       case 'read':
         return this.#read(this.instances[step.who]);

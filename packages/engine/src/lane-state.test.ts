@@ -6,9 +6,12 @@ import {
   openLane,
   paused,
   permit,
+  prolonged,
   ramped,
   readLaneState,
+  resultOf,
   resumed,
+  saysNothing,
 } from './lane-state.ts';
 
 const NOW = 1_000_000;
@@ -88,6 +91,58 @@ describe('opened', () => {
   });
 });
 
+describe('a round', () => {
+  const round = (worked: number, failed: number, isShared = failed > 1) => ({
+    worked,
+    failed,
+    isShared,
+  });
+
+  it('of one probe is decided by that alone', () => {
+    expect(resultOf(round(0, 0), 1)).toBe('goesOn');
+    expect(resultOf(round(1, 0), 1)).toBe('worked');
+    expect(resultOf(round(0, 1), 1)).toBe('down');
+  });
+
+  it('has worked with as many successes as its limit, whatever failed', () => {
+    expect(resultOf(round(1, 0), 2)).toBe('goesOn');
+    expect(resultOf(round(2, 0), 2)).toBe('worked');
+    expect(resultOf(round(2, 5), 2)).toBe('worked');
+    expect(resultOf(round(15, 0), 16)).toBe('goesOn');
+    expect(resultOf(round(16, 0), 16)).toBe('worked');
+  });
+
+  it('ends after eight outcomes, or as many as its limit', () => {
+    expect(resultOf(round(0, 7), 2)).toBe('goesOn');
+    expect(resultOf(round(0, 8), 2)).toBe('down');
+    expect(resultOf(round(0, 15), 16)).toBe('goesOn');
+    expect(resultOf(round(0, 16), 16)).toBe('down');
+  });
+
+  it('has worked where a quarter did, and is repeated where fewer did', () => {
+    expect(resultOf(round(2, 6), 4)).toBe('worked');
+    expect(resultOf(round(1, 7), 4)).toBe('repeat');
+    expect(resultOf(round(4, 12), 16)).toBe('worked');
+    expect(resultOf(round(3, 13), 16)).toBe('repeat');
+  });
+
+  it('in which one task failed again and again is repeated', () => {
+    expect(resultOf(round(0, 8, false), 2)).toBe('repeat');
+  });
+});
+
+describe('prolonged', () => {
+  it('gives a new turn at the same limit, and nothing to others', () => {
+    expect(prolonged(probing(4), 'me', NOW + 200, settings).breaker).toEqual({
+      ...probing(4).breaker,
+      untilMs: NOW + 500,
+    });
+    for (const lane of [probing(1, 'you'), open, openLane]) {
+      expect(prolonged(lane, 'me', NOW, settings)).toBe(lane);
+    }
+  });
+});
+
 describe('ramped', () => {
   it('doubles after each clean round, and closes at full concurrency', () => {
     let lane = probing();
@@ -97,7 +152,7 @@ describe('ramped', () => {
       lane = ramped(lane, 'me', NOW, 10, settings);
     }
     expect(limits).toEqual([1, 2, 4, 8]);
-    expect(lane).toEqual({ breaker: { state: 'closed' } });
+    expect(lane).toEqual({ breaker: { state: 'closed', sinceMs: NOW } });
   });
 
   it('gives a new turn with each round', () => {
@@ -118,13 +173,32 @@ describe('a pause', () => {
   it('says when and by whom, and ends without a trace', () => {
     expect(paused(open, NOW, 'ops')).toEqual({ ...open, paused: { atMs: NOW, by: 'ops' } });
     expect(paused(open, NOW)).toEqual({ ...open, paused: { atMs: NOW } });
-    expect(resumed(paused(open, NOW))).toEqual(open);
+    expect(resumed(paused(open, NOW), NOW)).toEqual(open);
+  });
+});
+
+describe('a document', () => {
+  const HOUR_MS = 3_600_000;
+
+  it('says nothing once its lane has been closed for an hour', () => {
+    const closed = resumed(paused(openLane, NOW), NOW);
+    expect(closed).toEqual({ breaker: { state: 'closed', sinceMs: NOW } });
+    expect(saysNothing(closed, NOW + HOUR_MS - 1)).toBe(false);
+    expect(saysNothing(closed, NOW + HOUR_MS)).toBe(true);
+    expect(saysNothing(openLane, NOW + HOUR_MS)).toBe(true);
+  });
+
+  it('of a lane that is open, probing or paused says something for ever', () => {
+    for (const lane of [open, probing(), paused(openLane, NOW)]) {
+      expect(saysNothing(lane, NOW + 1000 * HOUR_MS)).toBe(false);
+    }
   });
 });
 
 describe('readLaneState', () => {
   it('reads what was written', () => {
-    for (const lane of [openLane, open, probing(4), paused(open, NOW, 'ops')]) {
+    const closed: LaneState = { breaker: { state: 'closed', sinceMs: NOW } };
+    for (const lane of [openLane, closed, open, probing(4), paused(open, NOW, 'ops')]) {
       expect(readLaneState(JSON.parse(JSON.stringify(lane)))).toEqual(lane);
     }
   });

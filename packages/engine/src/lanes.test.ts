@@ -51,6 +51,28 @@ describe('a breaker', () => {
   it('opens after failures in a row of more than one task, and then nothing is tried', async () => {
     const { clock, engine, store } = stage();
     let runs = 0;
+    let isDown = false;
+    engine.handle('a', { concurrency: 1, failures: 5, openFor: '30s' }, () => {
+      runs += 1;
+      if (isDown) down();
+    });
+    await engine.start();
+    await engine.submitMany(many('a', 20));
+    await clock.advance('1s');
+    isDown = true;
+    runs = 0;
+    await engine.submitMany(many('a', 100));
+    await clock.advance('10s');
+    expect(runs).toBe(5);
+    expect(await engine.lanes()).toMatchObject([{ lane: 'handler:a', state: 'open', running: 0 }]);
+    // An outage that is known burns no attempts: only those that found out have counted.
+    const attempts = (await store.list({ limit: 999 })).map(({ attempt }) => attempt);
+    expect(attempts.filter((attempt) => attempt > 0)).toEqual([1, 1, 1, 1, 1]);
+  });
+
+  it('opens after twice as many where nothing is known of the lane yet', async () => {
+    const { clock, engine } = stage();
+    let runs = 0;
     engine.handle('a', { concurrency: 1, failures: 5, openFor: '30s' }, () => {
       runs += 1;
       return down();
@@ -58,11 +80,26 @@ describe('a breaker', () => {
     await engine.submitMany(many('a', 100));
     await engine.start();
     await clock.advance('10s');
-    expect(runs).toBe(5);
-    expect(await engine.lanes()).toMatchObject([{ lane: 'handler:a', state: 'open', running: 0 }]);
-    // An outage that is known burns no attempts: only those that found out have counted.
-    const attempts = (await store.list({ limit: 999 })).map(({ attempt }) => attempt);
-    expect(attempts.filter((attempt) => attempt > 0)).toEqual([1, 1, 1, 1, 1]);
+    expect(runs).toBe(10);
+    expect(await engine.lanes()).toMatchObject([{ lane: 'handler:a', state: 'open' }]);
+  });
+
+  it.each([1, 10])('does not open where every second delivery fails, %i at once', async (at) => {
+    const { clock, engine, store } = stage({ policy: { maxAttempts: 50, base: 10, cap: 10 } });
+    const random = seededRandom(7);
+    const states = new Set<string>();
+    engine.handle('a', { concurrency: at }, async () => {
+      await sleep(clock, 5 + 10 * random());
+      if (random() < 0.5) down();
+    });
+    await engine.submitMany(many('a', 1000));
+    await engine.start();
+    for (let i = 0; i < 60; i++) {
+      await clock.advance('1s');
+      for (const { state } of await engine.lanes()) states.add(state);
+    }
+    expect([...states]).toEqual(['closed']);
+    expect(await store.list({ status: 'done', limit: 1000 })).toHaveLength(1000);
   });
 
   it('does not open for one task that keeps failing: that is its own trouble', async () => {
@@ -109,9 +146,9 @@ describe('a breaker', () => {
     await engine.start();
     await clock.advance(100);
     const tasks = await store.list({ limit: 99 });
-    expect(tasks.filter(({ attempt }) => attempt === 1)).toHaveLength(3);
+    expect(tasks.filter(({ attempt }) => attempt === 1)).toHaveLength(6);
     expect(tasks.filter(({ attempt, uncounted }) => attempt === 0 && uncounted === 1)).toHaveLength(
-      5,
+      2,
     );
   });
 
@@ -148,7 +185,7 @@ describe('a breaker', () => {
     await engine.start();
     await clock.advance('5s');
     expect(await engine.lanes()).toMatchObject([{ lane: 'queue:q', state: 'open' }]);
-    expect(await engine.get(id)).toMatchObject({ status: 'pending', attempt: 0, uncounted: 3 });
+    expect(await engine.get(id)).toMatchObject({ status: 'pending', attempt: 0, uncounted: 6 });
     broker.answer = () => ({ outcome: 'confirmed' });
     await clock.advance('5m');
     expect(await engine.get(id)).toMatchObject({ status: 'retried', attempt: 0 });
@@ -166,7 +203,7 @@ describe('a breaker', () => {
     await engine.submitMany(many('a', 50));
     await engine.start();
     await clock.advance(900);
-    expect(runs).toBe(2);
+    expect(runs).toBe(4);
     expect(said).toContain('the state of a lane could not be shared');
     store.writeState = writeState;
   });
@@ -175,7 +212,7 @@ describe('a breaker', () => {
     const { clock, engine, store } = stage();
     engine.handle('a', { concurrency: 1, failures: 2 }, down);
     await engine.start();
-    await engine.submitMany(many('a', 3));
+    await engine.submitMany(many('a', 5));
     // Written before the engine has heard of it.
     const paused = { paused: { atMs: clock.now(), by: 'ops' }, breaker: { state: 'closed' } };
     await store.writeState('lane:handler:a', paused, 0);
@@ -311,6 +348,70 @@ describe('a probe', () => {
   });
 });
 
+describe('an answer that is older than a write', () => {
+  /** Reads the lanes now, and has the answer come when it is let go. */
+  function held(store: ReturnType<typeof memory>) {
+    const { readState } = store;
+    let release = nothing as () => void;
+    store.readState = async (prefix) => {
+      const answer = await readState.call(store, prefix);
+      if (!prefix.startsWith('lane:')) return answer;
+      store.readState = readState;
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      return answer;
+    };
+    return { release: () => release() };
+  }
+
+  it.each(['no document', 'an older one'])('does not undo it: %s', async (before) => {
+    const { clock, engine, store } = stage();
+    let runs = 0;
+    engine.handle('a', { concurrency: 1, failures: 2, openFor: '30s' }, () => {
+      runs += 1;
+      return down();
+    });
+    await engine.start();
+    if (before === 'an older one') {
+      await engine.pause('handler:a');
+      await engine.resume('handler:a');
+    }
+    const answer = held(store);
+    const reading = engine.lanes();
+    await clock.advance(0);
+    await engine.submitMany(many('a', 50));
+    await clock.advance(10);
+    expect(runs).toBe(4);
+    answer.release();
+    await reading;
+    await clock.advance('10s');
+    expect(runs).toBe(4);
+    expect(await engine.lanes()).toMatchObject([{ state: 'open' }]);
+  });
+
+  it('does not undo one that is still under way', async () => {
+    const { clock, engine, store } = stage();
+    let runs = 0;
+    engine.handle('a', { concurrency: 1, failures: 2, openFor: '30s' }, () => {
+      runs += 1;
+      return down();
+    });
+    await engine.start();
+    const { writeState } = store;
+    store.writeState = async (...args) => {
+      await sleep(clock, 5000);
+      return writeState.apply(store, args);
+    };
+    await engine.submitMany(many('a', 50));
+    await clock.advance(10);
+    expect(runs).toBe(4);
+    expect(await engine.lanes()).toMatchObject([{ state: 'open' }]);
+    await clock.advance('10s');
+    expect(runs).toBe(4);
+  });
+});
+
 describe('a pause', () => {
   it('is shared by all instances, and ends for all', async () => {
     const { clock, make, store } = stage();
@@ -401,17 +502,56 @@ describe('the lanes of an instance', () => {
     );
   }
 
-  it('past ten thousand are forgotten where they are idle', () => {
+  it('are forgotten where they have no work, but for the last thousand', () => {
     const lanes = lanesOf();
-    const busy = lanes.get('busy');
-    busy.dueAt = 5;
-    for (let n = 1; n <= 9_999; n++) lanes.get(`lane ${n}`);
-    lanes.forgetIdle();
-    expect(lanes.all.size).toBe(10_000);
-    lanes.get('one more');
-    lanes.forgetIdle();
-    expect([...lanes.all.keys()]).toEqual(['busy']);
-    expect(lanes.get('busy')).toBe(busy);
+    const due = lanes.agenda;
+    due.expect('due', 0);
+    const busy = due.takeNext(0)!;
+    const running = lanes.get('running');
+    running.zombies = 1;
+    for (let n = 1; n <= 50_000; n++) {
+      due.expect(`lane ${n}`, 0);
+      due.takeNext(0);
+      due.asked(`lane ${n}`);
+    }
+    expect(lanes.all.size).toBeLessThanOrEqual(2002);
+    expect(lanes.get('due')).toBe(busy);
+    expect(lanes.get('running')).toBe(running);
+    const last = [...lanes.all.keys()].slice(-1000);
+    expect(last).toContain('lane 50000');
+    expect(last).toContain('lane 49010');
+  });
+
+  it('that only wait for their time are not made', async () => {
+    const { clock, engine } = stage();
+    let runs = 0;
+    engine.handle('a', () => void (runs += 1));
+    await engine.start();
+    await engine.submit('a', 1, { dueAt: clock.now() + 60_000 });
+    await clock.advance('59s');
+    expect(runs).toBe(0);
+    await clock.advance('1s');
+    expect(runs).toBe(1);
+  });
+
+  it('whose documents say nothing any more lose them after an hour', async () => {
+    const { clock, engine, store } = stage();
+    engine.handle('a', nothing);
+    await engine.start();
+    await engine.pause('handler:a');
+    await engine.pause('handler:b');
+    await engine.resume('handler:a');
+    const keys = async () => (await store.readState('lane:')).documents.map(({ key }) => key);
+    await clock.advance('59m');
+    expect(await keys()).toEqual(['lane:handler:a', 'lane:handler:b']);
+    await clock.advance('2m');
+    expect(await keys()).toEqual(['lane:handler:b']);
+    // The version begins anew, and that is noticed.
+    await engine.pause('handler:a', 'ops');
+    expect(await engine.lanes()).toMatchObject([
+      { lane: 'handler:a', state: 'paused' },
+      { lane: 'handler:b', state: 'NO_HANDLER' },
+    ]);
   });
 
   it('know the time of the store, never ahead of it', async () => {

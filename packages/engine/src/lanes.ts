@@ -1,18 +1,28 @@
 import type { DefinedPolicy } from 'redrive';
-import { EngineError } from './errors.ts';
 import type { Host } from './host.ts';
+import { LaneAgenda } from './lane-agenda.ts';
+import { LaneDocuments, type SharedLane } from './lane-documents.ts';
+import {
+  afterFailure,
+  afterSuccess,
+  isOutage,
+  type LaneHistory,
+  newHistory,
+  withoutRun,
+} from './lane-history.ts';
 import { LaneRate } from './lane-rate.ts';
 import {
   type BreakerSettings,
   type LaneState,
   opened,
-  openLane,
   paused,
   type Permit,
   permit,
+  prolonged,
   ramped,
-  readLaneState,
+  resultOf,
   resumed,
+  type Round,
 } from './lane-state.ts';
 import { pause } from './patience.ts';
 import type { Outcome } from './ports/delivery.ts';
@@ -28,19 +38,18 @@ export interface Lane {
   state: LaneState;
   /** The version of the shared document that `state` was read from. */
   version: number;
-  /** Failures of the lane in a row, and which tasks they were of. */
-  failures: number;
-  failedTasks: Set<number>;
-  /** Successes in the present round of probing. */
-  clean: number;
+  /** The outcomes of its deliveries, as far as this instance made them. */
+  history: LaneHistory;
+  /** Of probing, where it is this instance's turn. */
+  round: Round & { taskId?: number };
+  /** Local monotonic time when this turn began. */
+  probingSince: number;
   writing: boolean;
   /** Claimed and not started, oldest first. */
   queue: Entry[];
   running: Set<Entry>;
   /** Deliveries that ran out of time and have not really ended: they keep their slots for a while. */
   zombies: number;
-  /** Local monotonic time when something may be visible; Infinity: nothing is known to wait. */
-  dueAt: number;
   /** How long a delivery takes, smoothed; NaN: none has ended yet. */
   meanMs: number;
   /** Whether there is a way to its destination now. */
@@ -72,36 +81,36 @@ export interface LaneSettings {
   concurrency: number;
   /** How long one delivery may take. */
   timeoutMs: number;
-  /** Failures in a row that open the breaker. */
+  /** Failures in a row that open the breaker of a lane that works otherwise. */
   failures: number;
   breaker: BreakerSettings;
   /** Starts per second, over all instances. */
   rate?: RateSettings;
 }
 
-const PREFIX = 'lane:';
-/** Others may be faster now and then, but not for ever. */
-const MAX_TRIES = 20;
 /** After a write that failed, so that a store in trouble is not asked without end. */
 const WRITE_PAUSE_MS = 1000;
-/** Past this idle lanes are forgotten. */
-const MAX_LANES = 10_000;
+/** So many lanes without work are remembered: how long their deliveries take, and how often they fail. */
+const MAX_IDLE = 1000;
 
 /** The lanes of this instance and their state, which is shared by all instances through the store. */
 export class Lanes {
+  /** Those that have work here now, or had some lately; the one that was due last is the last. */
   readonly all = new Map<string, Lane>();
+  /** Those of them in whose queue somebody may be. */
+  readonly queued = new Set<Lane>();
   /** Those of them whose starts are limited. */
   readonly rated = new Set<RatedLane>();
+  readonly agenda = new LaneAgenda((name) => this.#touch(name));
+  readonly documents: LaneDocuments;
   readonly #schedule: Schedule;
   readonly #host: Host;
   readonly #instance: string;
   readonly #settingsOf: (lane: string) => LaneSettings;
   readonly #reachOf: (lane: string) => () => boolean;
   readonly #changed: () => void;
-  #states = new Map<string, { state: LaneState; version: number }>();
   readonly #time: StoreClock;
-  #refreshing: Promise<void> | undefined;
-  #refreshNext: Promise<void> | undefined;
+  #sweepAt = 2 * MAX_IDLE;
 
   constructor(
     schedule: Schedule,
@@ -118,6 +127,7 @@ export class Lanes {
     this.#settingsOf = settingsOf;
     this.#reachOf = reachOf;
     this.#changed = changed;
+    this.documents = new LaneDocuments(schedule, host.clock, this.#time, () => this.#read());
   }
 
   /** The store's time, never ahead of it. */
@@ -133,20 +143,19 @@ export class Lanes {
   get(name: string): Lane {
     const known = this.all.get(name);
     if (known) return known;
-    const shared = this.#states.get(name) ?? { state: openLane, version: 0 };
+    if (this.all.size >= this.#sweepAt) this.#forgetIdle();
     const settings = this.#settingsOf(name);
     const lane: Lane = {
       name,
       settings,
-      ...shared,
-      failures: 0,
-      failedTasks: new Set(),
-      clean: 0,
+      ...this.documents.of(name),
+      history: newHistory,
+      round: newRound(),
+      probingSince: -Infinity,
       writing: false,
       queue: [],
       running: new Set(),
       zombies: 0,
-      dueAt: Infinity,
       meanMs: NaN,
       isReachable: this.#reachOf(name),
     };
@@ -155,53 +164,8 @@ export class Lanes {
     return made;
   }
 
-  /** Others are looked at before it next time. */
-  toBack(lane: Lane): void {
-    this.all.delete(lane.name);
-    this.all.set(lane.name, lane);
-  }
-
-  /** Forgets lanes in which nothing waits or runs, once there are very many; their state stays in the store. */
-  forgetIdle(): void {
-    if (this.all.size <= MAX_LANES) return;
-    for (const { name, queue, running, zombies, writing, dueAt } of this.all.values()) {
-      const isIdle = queue.length + running.size + zombies === 0 && !writing && dueAt === Infinity;
-      if (isIdle) this.all.delete(name);
-    }
-    for (const lane of this.rated) if (!this.all.has(lane.name)) this.rated.delete(lane);
-  }
-
-  /** Reads the state of all lanes from the store. One reading at a time, and one more for all who ask meanwhile. */
   refresh(): Promise<void> {
-    if (this.#refreshing) {
-      const again = () => {
-        this.#refreshNext = undefined;
-        return this.refresh();
-      };
-      return (this.#refreshNext ??= this.#refreshing.then(again, again));
-    }
-    this.#refreshing = this.#refresh().finally(() => (this.#refreshing = undefined));
-    return this.#refreshing;
-  }
-
-  async #refresh(): Promise<void> {
-    const sentAt = this.#host.clock.monotonic();
-    const { nowMs, documents } = await this.#schedule.readState(PREFIX);
-    this.sawTime(nowMs, sentAt);
-    this.#states = new Map(
-      documents.map(({ key, value, version }) => [
-        key.slice(PREFIX.length),
-        { state: readLaneState(value), version },
-      ]),
-    );
-    for (const lane of this.all.values()) {
-      const shared = this.#states.get(lane.name);
-      // An answer may be older than what was written since it was asked for.
-      if (!lane.writing && shared && shared.version >= lane.version) {
-        this.#adopt(lane, shared.state, shared.version);
-      }
-    }
-    this.#changed();
+    return this.documents.refresh();
   }
 
   /** What may be done with it now. To take one's turn at probing is written to the store first. */
@@ -214,38 +178,52 @@ export class Lanes {
     return { may: 'wait' };
   }
 
-  worked(lane: Lane): void {
-    lane.failures = 0;
-    lane.failedTasks.clear();
-    const { breaker } = lane.state;
-    if (breaker.state !== 'probing' || breaker.by !== this.#instance) return;
-    lane.clean += 1;
-    if (lane.clean < breaker.limit || lane.writing) return;
-    const { concurrency, breaker: settings } = lane.settings;
-    void this.#write(lane, ramped(lane.state, this.#instance, this.nowMs, concurrency, settings));
+  /** Its lane may not be served now, although something is due there: it is not looked at again before that may change. */
+  holdBack(lane: Lane, { untilMs = Infinity }: { untilMs?: number }): void {
+    const inMs = Math.max(1, untilMs - this.nowMs);
+    this.agenda.holdBack(lane, this.#host.clock.monotonic() + inMs);
   }
 
-  /** `ran`: it burnt an attempt. One task that keeps failing is its own trouble, not that of its lane. */
-  failed(lane: Lane, taskId: number, ran: boolean): void {
+  worked({ lane, startedAt }: Entry): void {
+    lane.history = afterSuccess(lane.history, startedAt, lane.settings);
+    if (!this.#isMyTurn(lane, startedAt)) return;
+    lane.round.worked += 1;
+    this.#endRound(lane);
+  }
+
+  /** `isRefused`: it burnt no attempt. */
+  failed({ lane, task, startedAt }: Entry, isRefused: boolean): void {
     const { breaker } = lane.state;
     if (breaker.state === 'open') return;
-    lane.failures += 1;
-    if (lane.failedTasks.size < 2) lane.failedTasks.add(taskId);
-    lane.clean = 0;
-    const isProbe = breaker.state === 'probing' && breaker.limit === 1;
-    const isMine = breaker.state === 'probing' && breaker.by === this.#instance;
-    const isShared = lane.failedTasks.size > 1 || !ran;
-    // The first probe decides alone. Later in the ramp a few tasks that keep failing must not close it to the others.
-    const isDown = (isMine && isProbe) || (lane.failures >= lane.settings.failures && isShared);
-    if (isDown) void this.#write(lane, opened(lane.state, this.nowMs, lane.settings.breaker));
+    const isFirstProbe = breaker.state === 'probing' && breaker.limit === 1;
+    if (!isFirstProbe) {
+      const failure = { taskId: task.id, startedAt, isRefused };
+      lane.history = afterFailure(lane.history, failure, lane.settings);
+    }
+    if (breaker.state === 'closed') {
+      const { history } = lane;
+      const older = () => startedBefore(lane, history.run.startedAt);
+      if (isOutage(history, lane.settings, older)) this.#open(lane);
+      return;
+    }
+    if (!this.#isMyTurn(lane, startedAt)) return;
+    const { round } = lane;
+    const isAnother = round.taskId !== undefined && round.taskId !== task.id;
+    lane.round = {
+      worked: round.worked,
+      failed: round.failed + 1,
+      isShared: round.isShared || isRefused || isAnother,
+      taskId: task.id,
+    };
+    this.#endRound(lane);
   }
 
   async pause(name: string, by?: string): Promise<void> {
-    await this.#update(name, (state) => paused(state, this.nowMs, by));
+    await this.documents.update(name, (state) => paused(state, this.nowMs, by));
   }
 
   async resume(name: string): Promise<void> {
-    await this.#update(name, resumed);
+    await this.documents.update(name, (state) => resumed(state, this.nowMs));
   }
 
   #rate(lane: Lane, settings: RateSettings): Lane {
@@ -258,29 +236,82 @@ export class Lanes {
     return rated;
   }
 
-  async #update(name: string, move: (state: LaneState) => LaneState): Promise<void> {
-    for (let tries = 0; ; tries++) {
-      if (tries > MAX_TRIES)
-        throw new EngineError(
-          'STORE_UNAVAILABLE',
-          `The state of ${name} changes all the time. Try again.`,
-        );
-      await this.refresh();
-      const { state, version } = this.#states.get(name) ?? { state: openLane, version: 0 };
-      if (await this.#schedule.writeState(PREFIX + name, move(state), version)) break;
+  #touch(name: string): Lane {
+    const lane = this.get(name);
+    this.all.delete(name);
+    this.all.set(name, lane);
+    return lane;
+  }
+
+  /** Forgets lanes without work, those that were due longest ago first. What all share of them stays in the store. */
+  #forgetIdle(): void {
+    const idle = [...this.all.values()].filter(
+      ({ name, queue, running, zombies, writing }) =>
+        queue.length + running.size + zombies === 0 && !writing && !this.agenda.holds(name),
+    );
+    for (const lane of idle.slice(0, -MAX_IDLE)) {
+      this.all.delete(lane.name);
+      if (isRated(lane)) this.rated.delete(lane);
     }
-    await this.refresh();
+    this.#sweepAt = Math.max(2 * MAX_IDLE, 2 * this.all.size);
+  }
+
+  /** All documents were read. */
+  #read(): void {
+    for (const lane of this.all.values()) {
+      // What is being written is newer.
+      if (!lane.writing) this.#adopt(lane, this.documents.of(lane.name));
+    }
+    this.#changed();
+  }
+
+  /** What started before the turn began says nothing of the lane as it is now. */
+  #isMyTurn({ state: { breaker }, probingSince }: Lane, startedAt: number): boolean {
+    const isMine = breaker.state === 'probing' && breaker.by === this.#instance;
+    return isMine && startedAt >= probingSince;
+  }
+
+  #endRound(lane: Lane): void {
+    const { breaker } = lane.state;
+    if (breaker.state !== 'probing' || lane.writing) return;
+    const { concurrency, breaker: settings } = lane.settings;
+    switch (resultOf(lane.round, breaker.limit)) {
+      case 'worked':
+        return void this.#write(
+          lane,
+          ramped(lane.state, this.#instance, this.nowMs, concurrency, settings),
+        );
+      case 'down':
+        return this.#open(lane);
+      case 'repeat':
+        lane.round = newRound();
+        return this.#prolong(lane);
+      case 'goesOn':
+        // In a lane with little traffic a round may take longer than a turn.
+        if (breaker.untilMs - this.nowMs < settings.turnMs / 2 && lane.round.worked > 0) {
+          this.#prolong(lane);
+        }
+    }
+  }
+
+  #open(lane: Lane): void {
+    void this.#write(lane, opened(lane.state, this.nowMs, lane.settings.breaker));
+  }
+
+  #prolong(lane: Lane): void {
+    const { breaker } = lane.settings;
+    void this.#write(lane, prolonged(lane.state, this.#instance, this.nowMs, breaker));
   }
 
   /** Local at once, so that nothing more starts; then shared. Where somebody was faster, theirs holds. */
   async #write(lane: Lane, state: LaneState): Promise<void> {
     const { version } = lane;
     // A turn at probing begins only when it is certain that nobody else has it.
-    if (state.breaker.state !== 'probing') this.#adopt(lane, state, version);
+    if (state.breaker.state !== 'probing') this.#adopt(lane, { state, version });
     lane.writing = true;
     let isWritten = false;
     try {
-      isWritten = await this.#schedule.writeState(PREFIX + lane.name, state, version);
+      isWritten = await this.documents.write(lane.name, { state, version });
     } catch (error) {
       this.#host.log.warn(
         { err: error, lane: lane.name },
@@ -289,8 +320,9 @@ export class Lanes {
       await pause(this.#host, WRITE_PAUSE_MS, new AbortController().signal);
     }
     lane.writing = false;
+    this.agenda.release(lane.name);
     if (isWritten) {
-      this.#adopt(lane, state, version + 1);
+      this.#adopt(lane, { state, version: version + 1 });
       this.#say(lane.name, state);
       return this.#changed();
     }
@@ -311,13 +343,48 @@ export class Lanes {
     this.#host.log.warn({ lane, openings, until }, 'a lane rests: too much failed there in a row');
   }
 
-  #adopt(lane: Lane, state: LaneState, version: number): void {
-    if (version !== lane.version || state.breaker.state !== lane.state.breaker.state) {
-      lane.clean = 0;
-      lane.failures = 0;
-      lane.failedTasks.clear();
+  #adopt(lane: Lane, { state, version }: SharedLane): void {
+    const { breaker } = lane.state;
+    const isNew = state.breaker.state !== breaker.state || turnOf(state) !== turnOf(lane.state);
+    if (isNew) {
+      lane.history = withoutRun(lane.history);
+      lane.round = newRound();
+      lane.probingSince = this.#host.clock.monotonic();
+    } else if (limitOf(state) !== limitOf(lane.state)) {
+      lane.round = newRound();
+      // A turn that began again.
+      if (limitOf(state) === 1) lane.probingSince = this.#host.clock.monotonic();
     }
+    const isChanged = version !== lane.version;
     lane.state = state;
     lane.version = version;
+    if (isChanged) this.agenda.release(lane.name);
   }
+}
+
+function newRound(): Lane['round'] {
+  return { worked: 0, failed: 0, isShared: false };
+}
+
+function isRated(lane: Lane): lane is RatedLane {
+  return lane.rate !== undefined;
+}
+
+/** Whose turn at probing it is. */
+function turnOf({ breaker }: LaneState): string | undefined {
+  return breaker.state === 'probing' ? breaker.by : undefined;
+}
+
+function limitOf({ breaker }: LaneState): number | undefined {
+  return breaker.state === 'probing' ? breaker.limit : undefined;
+}
+
+/** How many deliveries in flight started before that: `running` has them in the order of their starts. */
+function startedBefore({ running }: Lane, startedAt: number): number {
+  let count = 0;
+  for (const entry of running) {
+    if (entry.startedAt >= startedAt) break;
+    count += 1;
+  }
+  return count;
 }

@@ -16,6 +16,8 @@ interface PrunerSettings {
   everyMs: number;
   /** Deletes old events of the audit trail, at most so many; answers how many. */
   pruneAudit?: (limit: number) => Promise<number>;
+  /** Deletes documents of lanes that say nothing, at most so many; answers how many. */
+  pruneLanes?: (limit: number) => Promise<number>;
   /** One round of what is to be done in the inbox. */
   keepInbox?: (until: AbortSignal) => Promise<void>;
 }
@@ -62,8 +64,9 @@ export class Pruner {
         await this.#prune((limit) => {
           return this.#schedule.prune({ olderThanMs: this.#settings.retention, limit });
         });
-        const { pruneAudit, keepInbox } = this.#settings;
+        const { pruneAudit, pruneLanes, keepInbox } = this.#settings;
         if (pruneAudit) await this.#prune(pruneAudit);
+        if (pruneLanes) await this.#prune(pruneLanes);
         await keepInbox?.(signal);
       } catch (error) {
         this.#host.log.warn({ err: error }, 'housekeeping failed, trying again');

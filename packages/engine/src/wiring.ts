@@ -10,6 +10,7 @@ import { InboxKeeper } from './inbox-keeper.ts';
 import { Intake } from './intake.ts';
 import { JobRunner } from './job-runner.ts';
 import type { Job } from './jobs.ts';
+import { LaneReporter } from './lane-report.ts';
 import { Lanes } from './lanes.ts';
 import { Observer } from './observer.ts';
 import { Outbox } from './outbox.ts';
@@ -51,6 +52,7 @@ export function wire(
   const reachOf = (lane: string) => directory.reachOf(lane);
   const lanes = new Lanes(store, host, instance, settingsOf, reachOf, () => dispatcher.wake());
   const nowMs = () => lanes.nowMs;
+  const laneReporter = new LaneReporter({ lanes, directory, store, clock: host.clock });
   const policies = new Policies(store, host.log, options.policies ?? {}, policyOf);
   const settler = new Settler(store, host, until);
 
@@ -145,13 +147,14 @@ export function wire(
     ended,
   });
   const pruneAudit = (limit: number) => trail.prune(limit);
+  const pruneLanes = (limit: number) => lanes.documents.prune(limit);
   const tell = (event: EngineEvent) => observer.emit(event);
   const keeper = new InboxKeeper({ store, host, nowMs, settings: settings.inbox, tell, ended });
   const keepInbox = (signal: AbortSignal) => keeper.round(signal);
-  const pruning = { retention, leaseMs, everyMs: pollMs, pruneAudit, keepInbox };
+  const pruning = { retention, leaseMs, everyMs: pollMs, pruneAudit, pruneLanes, keepInbox };
   const pruner = new Pruner(store, host, lanes, courier, pruning);
 
-  const delivering = { shared, host, directory, lanes, settler, courier, dispatcher };
+  const delivering = { shared, host, directory, lanes, laneReporter, settler, courier, dispatcher };
   const coming = { intake, submitter, reporter };
   return { ...delivering, ...coming, pruner, outbox, trail, observer, runner, desk, hook };
 }

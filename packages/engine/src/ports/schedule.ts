@@ -63,10 +63,18 @@ export interface Schedule {
   /** The lanes after that name in which something waits, the lost included, in order, and how long until the first of it is visible. */
   lanes(page: { after?: string; limit: number }): Promise<LaneAgenda[]>;
 
+  /**
+   * The lanes in which tasks wait behind an open item of the inbox, which holds its place in their ordering key, in order.
+   * Looks at no more items than the limit says, and at no more tasks behind each. Where `ordering` is declared.
+   */
+  blocked(limits: BlockedLimits): Promise<BlockedLane[]>;
+
   /** Small shared documents (lanes, policies, the seed) whose key begins so, with the store's time. */
   readState(prefix: string): Promise<{ nowMs: number; documents: StateDocument[] }>;
   /** Writes one if its version is still the one that was read (0: there was none). False: somebody was faster. */
   writeState(key: string, value: unknown, version: number): Promise<boolean>;
+  /** Deletes documents whose version is still the one that was read. Answers how many. Nobody is told of it. */
+  dropState(documents: readonly Pick<StateDocument, 'key' | 'version'>[]): Promise<number>;
 
   /** Deletes finished tasks and their attempts, at most `limit`. Failed ones stay while their item is open. */
   prune(request: PruneRequest): Promise<number>;
@@ -179,6 +187,19 @@ export interface TaskQuery {
 export interface LaneAgenda {
   lane: string;
   inMs: number;
+}
+
+export interface BlockedLimits {
+  items: number;
+  /** Behind each item. */
+  tasks: number;
+}
+
+export interface BlockedLane {
+  lane: string;
+  /** Items that tasks wait behind, and how many tasks do. */
+  items: number;
+  tasks: number;
 }
 
 export interface StateDocument {

@@ -19,6 +19,8 @@ import { listen } from './schedule-watch.ts';
 import type { Stage, StoreCases } from './stage.ts';
 import { each, needing } from './suite.ts';
 
+const plenty = { items: 100, tasks: 100 };
+
 /** What lies in the inbox holds its place, unless it lets its followers pass. */
 export const orderDeadCases: StoreCases = needing('ordering', {
   'its followers wait': async ({ store }) => {
@@ -29,6 +31,64 @@ export const orderDeadCases: StoreCases = needing('ordering', {
     deepEqual((await claimDue(store, 'a')).nextInMs, [undefined]);
     const late = await put(store, inLine('k'));
     equal(late.blocked, true);
+  },
+
+  'tells who waits behind an item, and where': async ({ store }) => {
+    const { item } = await dead(store, 4);
+    await put(store, inLine('k', { lane: 'b' }));
+    await put(store, inLine('k', { lane: 'b' }));
+    await fill(store, 2, { orderingKey: 'other' });
+    deepEqual(await store.blocked(plenty), [{ lane: 'a', items: 1, tasks: 3 }]);
+    await store.act([item], { type: 'resolve' });
+    deepEqual(await store.blocked(plenty), []);
+  },
+
+  'counts items that nobody waits behind as nothing': async ({ store }) => {
+    await dead(store, 1);
+    deepEqual(await store.blocked(plenty), []);
+  },
+
+  'counts items that let their followers pass as nothing': async ({ store }) => {
+    await dead(store, 3, 'release');
+    deepEqual(await store.blocked(plenty), []);
+  },
+
+  'counts an item behind another neither as one that blocks nor as one that waits': async (
+    stage,
+  ) => {
+    const { store, nowMs } = stage;
+    const expiresAtMs = Math.floor(await nowMs()) - 1;
+    const [first] = await fill(store, 1, { due: { inMs: HOUR_MS } });
+    await put(store, inLine('k', { expiresAtMs }));
+    await put(store, inLine('k'));
+    await store.settle((await claimExpired(store)).tasks.map(settlements.failed));
+    deepEqual(await store.blocked(plenty), []);
+    await store.change([first!], cancel);
+    deepEqual(await store.blocked(plenty), [{ lane: 'a', items: 1, tasks: 1 }]);
+  },
+
+  'adds up the lines of each lane, the lanes in order': async ({ store }) => {
+    for (const [lane, key] of [
+      ['b', 'x'],
+      ['a', 'x'],
+      ['b', 'y'],
+    ] as const) {
+      const of = { lane, orderingKey: key };
+      for (let i = 0; i < 3; i++) await put(store, inLine(key, of));
+      await store.settle((await claimDue(store, lane)).tasks.map(settlements.failed));
+    }
+    deepEqual(await store.blocked(plenty), [
+      { lane: 'a', items: 1, tasks: 2 },
+      { lane: 'b', items: 2, tasks: 4 },
+    ]);
+  },
+
+  'looks at no more items, and at no more behind each, than it is told to': async ({ store }) => {
+    for (const key of ['x', 'y', 'z']) {
+      for (let i = 0; i < 5; i++) await put(store, inLine(key));
+      await store.settle((await claimDue(store, 'a')).tasks.map(settlements.failed));
+    }
+    deepEqual(await store.blocked({ items: 2, tasks: 3 }), [{ lane: 'a', items: 2, tasks: 6 }]);
   },
 
   'its followers pass where it lets them': async ({ store }) => {

@@ -95,6 +95,18 @@ export const stateCases: StoreCases = {
     deepEqual(await values(store, key), [document]);
   },
 
+  'drops those whose version is still the one that was read': async ({ store }) => {
+    for (const key of ['a', 'b', 'c']) await store.writeState(key, key, 0);
+    const version = await versionOf(store, 'a');
+    await store.writeState('b', 'newer', version);
+    const documents = ['a', 'b', 'nothing'].map((key) => ({ key, version }));
+    equal(await store.dropState(documents), 1);
+    deepEqual(await values(store, ''), ['newer', 'c']);
+    equal(await store.dropState(documents), 0);
+    equal(await store.dropState([]), 0);
+    equal(await store.writeState('a', 'again', 0), true);
+  },
+
   'lets one of many that write at once win': async ({ store }) => {
     const made = await Promise.all(
       Array.from({ length: 10 }, (_, i) => store.writeState('a', i, 0)),

@@ -221,7 +221,8 @@ class MemoryEngine {
   succeeded: Engine['succeeded'] = (...args) => this.#engine.succeeded(...args);
   get: Engine['get'] = (id, to) => this.#engine.get(id, to);
   list: Engine['list'] = (query) => this.#engine.list(query);
-  lanes: Engine['lanes'] = () => this.#engine.lanes();
+  lanes: Engine['lanes'] = (query) => this.#engine.lanes(query);
+  laneCounts: Engine['laneCounts'] = () => this.#engine.laneCounts();
   pause: Engine['pause'] = (lane, by) => this.#engine.pause(lane, by);
   resume: Engine['resume'] = (lane, by) => this.#engine.resume(lane, by);
   census: Engine['census'] = () => this.#engine.census();

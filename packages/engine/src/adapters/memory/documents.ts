@@ -19,6 +19,11 @@ export class Documents {
     this.#all.set(key, { json: JSON.stringify(value), version: version + 1 });
   }
 
+  /** False: its version is not the one that was read. */
+  drop(key: string, version: number): boolean {
+    return version > 0 && this.has(key, version) && this.#all.delete(key);
+  }
+
   delete(key: string): void {
     this.#all.delete(key);
   }

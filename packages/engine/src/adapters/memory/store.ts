@@ -20,6 +20,8 @@ import type {
   RawItem,
 } from '../../ports/inbox.ts';
 import type {
+  BlockedLane,
+  BlockedLimits,
   Claim,
   ClaimRequest,
   Hint,
@@ -171,13 +173,12 @@ export class MemoryStore implements Store {
       .map(handedOut);
   }
 
-  async lanes({ after, limit }: { after?: string; limit: number }): Promise<LaneAgenda[]> {
-    const nowMs = this.#clock.now();
-    return [...this.#tasks.lanes()]
-      .filter(([lane]) => after === undefined || lane > after)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .slice(0, limit)
-      .map(([lane, atMs]) => ({ lane, inMs: Math.max(0, atMs - nowMs) }));
+  async lanes(page: { after?: string; limit: number }): Promise<LaneAgenda[]> {
+    return this.#tasks.lanes(page, this.#clock.now());
+  }
+
+  async blocked(limits: BlockedLimits): Promise<BlockedLane[]> {
+    return this.#tasks.blocked(limits);
   }
 
   async census(): Promise<Census> {
@@ -193,6 +194,10 @@ export class MemoryStore implements Store {
     this.#documents.write(key, value, version);
     for (const watcher of this.#watchers) watcher({ state: true });
     return true;
+  }
+
+  async dropState(documents: readonly Omit<StateDocument, 'value'>[]): Promise<number> {
+    return documents.filter(({ key, version }) => this.#documents.drop(key, version)).length;
   }
 
   async prune({ olderThanMs, limit }: PruneRequest): Promise<number> {
@@ -359,8 +364,12 @@ export class MemoryStore implements Store {
   }
 
   #add(task: NewTask): Task {
-    this.#checkRoom();
-    return this.#tasks.addNew(task, this.#clock.now());
+    const { size } = this.#tasks;
+    if (size < this.#maxTasks) return this.#tasks.addNew(task, this.#clock.now());
+    throw new EngineError(
+      'STORE_FULL',
+      `The memory store holds ${size} tasks; its limit is ${this.#maxTasks}. Raise maxTasks, or use a store on disk.`,
+    );
   }
 
   #wake(rows: readonly Task[]): void {
@@ -370,14 +379,6 @@ export class MemoryStore implements Store {
     const lanes = [...new Set(tasks.map((task) => task.lane))];
     const hint: Hint = { lanes, inMs: Math.max(0, firstMs - this.#clock.now()) };
     for (const watcher of this.#watchers) watcher(hint);
-  }
-
-  #checkRoom(): void {
-    if (this.#tasks.size < this.#maxTasks) return;
-    throw new EngineError(
-      'STORE_FULL',
-      `The memory store holds ${this.#tasks.size} tasks; its limit is ${this.#maxTasks}. Raise maxTasks, or use a store on disk.`,
-    );
   }
 }
 

@@ -1,8 +1,15 @@
 import { holdsPlace, type Line, lineOf, turnOf } from '../../line.ts';
-import type { ClaimFrom, TaskKey } from '../../ports/schedule.ts';
+import { byName } from '../../names.ts';
+import type {
+  BlockedLane,
+  BlockedLimits,
+  ClaimFrom,
+  LaneAgenda,
+  TaskKey,
+} from '../../ports/schedule.ts';
 import type { Census } from '../../ports/store.ts';
 import type { NewTask, Task, TaskStatus } from '../../task.ts';
-import { Agenda } from './agenda.ts';
+import { Agenda } from '../../agenda.ts';
 
 /** The rows, and what a claim needs to find them. A row is never changed, only replaced. */
 export class TaskTable {
@@ -101,14 +108,39 @@ export class TaskTable {
   }
 
   /** The lanes in which something waits or is held, and when the first of it is visible. */
-  lanes(): Map<string, number> {
+  lanes({ after, limit }: { after?: string; limit: number }, nowMs: number): LaneAgenda[] {
     const first = new Map<string, number>();
     for (const agendas of [this.#due, this.#claimed]) {
       for (const [lane, agenda] of agendas) {
+        if (after !== undefined && byName(lane, after) <= 0) continue;
         first.set(lane, Math.min(first.get(lane) ?? Infinity, agenda.first()!.atMs));
       }
     }
-    return first;
+    return [...first]
+      .sort(([a], [b]) => byName(a, b))
+      .slice(0, limit)
+      .map(([lane, atMs]) => ({ lane, inMs: Math.max(0, atMs - nowMs) }));
+  }
+
+  /** The lanes in which somebody waits behind one that has failed and holds its place. */
+  blocked(most: BlockedLimits): BlockedLane[] {
+    const lanes = new Map<string, BlockedLane>();
+    let looks = 0;
+    for (const places of this.#places.values()) {
+      const first = this.#rows.get(places.first()!.id)!;
+      if (first.status !== 'failed' || looks >= most.items) continue;
+      looks += 1;
+      let count = 0;
+      places.takeWhile(Infinity, (id) => {
+        const { status, blocked } = this.#rows.get(id)!;
+        if (status === 'pending' && blocked) count += 1;
+        return count < most.tasks;
+      });
+      const { lane } = first;
+      const { items, tasks } = lanes.get(lane) ?? { items: 0, tasks: 0 };
+      if (count > 0) lanes.set(lane, { lane, items: items + 1, tasks: tasks + count });
+    }
+    return [...lanes.values()].sort((a, b) => byName(a.lane, b.lane));
   }
 
   /** How many are pending, and when the first of those is due that wait for their time only. */

@@ -121,7 +121,7 @@ export function dropLinesText(names: Names, lines: readonly Line[], params: Para
  * Who has the first place of line `u`: the first of those who wait, or of the others. Sorted by all that the index has:
  * sorted by the id alone, the planner would walk through the primary key until it meets one of this line.
  */
-function firstText(names: Names): string {
+export function firstText(names: Names): string {
   return `SELECT * FROM (${firstOf(names, 'NOT q.blocked')} UNION ALL ${firstOf(names, 'q.blocked')}) AS q
     ORDER BY id LIMIT 1`;
 }

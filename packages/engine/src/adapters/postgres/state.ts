@@ -50,4 +50,14 @@ export class StateTable {
           );
     return rows.length === 1;
   }
+
+  /** Those whose version is still the one that was read. */
+  async drop(documents: readonly Pick<StateDocument, 'key' | 'version'>[]): Promise<number> {
+    const rows = await this.#database.query(
+      `DELETE FROM ${this.#names.state} AS state USING unnest($1::text[], $2::bigint[]) AS u(key, version)
+       WHERE state.key = u.key AND state.version = u.version RETURNING 1`,
+      [documents.map(({ key }) => key), documents.map(({ version }) => version)],
+    );
+    return rows.length;
+  }
 }

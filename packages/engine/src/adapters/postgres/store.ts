@@ -16,6 +16,8 @@ import type {
   RawItem,
 } from '../../ports/inbox.ts';
 import type {
+  BlockedLane,
+  BlockedLimits,
   Claim,
   ClaimRequest,
   Hint,
@@ -37,6 +39,7 @@ import type { Census, NotReached, Store } from '../../ports/store.ts';
 import type { AttemptRecord, NewTask, Task } from '../../task.ts';
 import { Actor } from './act.ts';
 import { AuditTable } from './audit.ts';
+import { blockedLanes } from './blocked.ts';
 import { Changer } from './change.ts';
 import { Claimer } from './claim.ts';
 import type { Connections } from './connections.ts';
@@ -207,6 +210,10 @@ export class PostgresStore implements Store {
     return this.#reader.lanes(page);
   }
 
+  blocked(limits: BlockedLimits): Promise<BlockedLane[]> {
+    return blockedLanes(this.#parts.database, this.#parts.names, limits);
+  }
+
   census(): Promise<Census> {
     return this.#reader.census();
   }
@@ -219,6 +226,10 @@ export class PostgresStore implements Store {
     const isWritten = await this.#state.write(key, value, version);
     if (isWritten) this.#parts.notifier.tell({ state: true });
     return isWritten;
+  }
+
+  dropState(documents: readonly Pick<StateDocument, 'key' | 'version'>[]): Promise<number> {
+    return this.#state.drop(documents);
   }
 
   async prune(request: PruneRequest): Promise<number> {

@@ -51,6 +51,13 @@ export class StateTable {
     return changes === 1;
   }
 
+  /** False: its version is not the one that was read. */
+  drop(key: string, version: number): boolean {
+    if (!this.has(key, version)) return false;
+    this.delete(key);
+    return true;
+  }
+
   delete(key: string): void {
     this.#delete.run(key);
   }

@@ -3,6 +3,8 @@ import { EngineError } from '../../errors.ts';
 import type { Change } from '../../moves.ts';
 import type { AuditSink } from '../../ports/audit.ts';
 import type {
+  BlockedLane,
+  BlockedLimits,
   Claim,
   ClaimRequest,
   Hint,
@@ -22,6 +24,7 @@ import type {
 import type { Census, NotReached, Store } from '../../ports/store.ts';
 import type { NewTask, Task } from '../../task.ts';
 import { auditSink } from './audit.ts';
+import { blockedLanes } from './blocked.ts';
 import { census } from './census.ts';
 import type { Database } from './database.ts';
 import { type Filters, type Page, taskFilters } from './listing.ts';
@@ -138,6 +141,10 @@ export class SqliteStore extends SqliteInbox implements Store {
     return this.#database.read(({ agenda }) => agenda.lanes(after, limit, this.#clock.now()));
   }
 
+  blocked(limits: BlockedLimits): Promise<BlockedLane[]> {
+    return this.#database.readInSteps((db) => blockedLanes(db, this.#clock, limits));
+  }
+
   census(): Promise<Census> {
     return this.#database.readInSteps((db) => census(db, this.#clock));
   }
@@ -159,6 +166,12 @@ export class SqliteStore extends SqliteInbox implements Store {
     const isWritten = await this.#database.write(({ state }) => state.write(key, value, version));
     if (isWritten) this.#watchers.tell({ state: true });
     return isWritten;
+  }
+
+  dropState(documents: readonly Pick<StateDocument, 'key' | 'version'>[]): Promise<number> {
+    return this.#database.write(
+      ({ state }) => documents.filter(({ key, version }) => state.drop(key, version)).length,
+    );
   }
 
   async prune(request: PruneRequest): Promise<number> {

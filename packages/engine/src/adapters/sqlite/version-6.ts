@@ -5,11 +5,18 @@ export const namesMessage = `instr(event, '${MESSAGE_MARK}') > 0`;
 const fromId = `substr(event, instr(event, '${MESSAGE_MARK}') + ${MESSAGE_MARK.length}, ${KEY_LENGTH})`;
 export const messageKey = `substr(${fromId}, 1, instr(${fromId} || '"', '"') - 1)`;
 
-/** Events are found by their message, and the audit trail knows which messages were erased lately. */
+/** Who lies in the inbox and holds its place in a line. Queries repeat it, so that its index is found. */
+export const isDead = `status = 'failed' AND line IS NOT NULL AND on_dead IS NULL`;
+
+/**
+ * Events are found by their message, and the audit trail knows which messages were erased lately. The items that others
+ * wait behind are found however many items and lines there are.
+ */
 export const version6 = `
   CREATE INDEX redrive_audit_message ON redrive_audit (${messageKey}) WHERE ${namesMessage};
   CREATE TABLE redrive_erased (
     message_id TEXT PRIMARY KEY,
     erased_at INTEGER NOT NULL
   ) WITHOUT ROWID;
+  CREATE INDEX retry_queue_dead ON retry_queue (line) WHERE ${isDead};
 `;

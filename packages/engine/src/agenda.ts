@@ -1,14 +1,20 @@
 /** Ids by a time, earliest first, of one time in the order of the ids: a binary heap that knows where each id is. */
-export class Agenda {
-  readonly #entries: Entry[] = [];
-  readonly #places = new Map<number, number>();
+export class Agenda<Id extends number | string = number> {
+  readonly #entries: Entry<Id>[] = [];
+  readonly #places = new Map<Id, number>();
 
   get size(): number {
     return this.#entries.length;
   }
 
+  /** The time of an id that is in it. */
+  at(id: Id): number | undefined {
+    const place = this.#places.get(id);
+    return place === undefined ? undefined : this.#entries[place]!.atMs;
+  }
+
   /** Adds an id, or moves it to another time. */
-  set(id: number, atMs: number): void {
+  set(id: Id, atMs: number): void {
     const place = this.#places.get(id);
     if (place === undefined) {
       this.#entries.push({ id, atMs });
@@ -19,7 +25,7 @@ export class Agenda {
     }
   }
 
-  delete(id: number): void {
+  delete(id: Id): void {
     const place = this.#places.get(id);
     if (place === undefined) return;
     this.#places.delete(id);
@@ -29,13 +35,13 @@ export class Agenda {
     this.#sink(this.#rise(place));
   }
 
-  first(): Entry | undefined {
+  first(): Entry<Id> | undefined {
     return this.#entries[0];
   }
 
   /** The first ones up to a time, as long as they are wanted; it stays as it is. */
-  takeWhile(untilMs: number, isWanted: (id: number) => boolean): void {
-    const taken: Entry[] = [];
+  takeWhile(untilMs: number, isWanted: (id: Id) => boolean): void {
+    const taken: Entry<Id>[] = [];
     for (let top = this.first(); top && top.atMs <= untilMs; top = this.first()) {
       if (!isWanted(top.id)) break;
       taken.push(top);
@@ -74,17 +80,17 @@ export class Agenda {
     this.#put(place, entry);
   }
 
-  #put(place: number, entry: Entry): void {
+  #put(place: number, entry: Entry<Id>): void {
     this.#entries[place] = entry;
     this.#places.set(entry.id, place);
   }
 }
 
-interface Entry {
-  id: number;
+interface Entry<Id> {
+  id: Id;
   atMs: number;
 }
 
-function isBefore(a: Entry, b: Entry): boolean {
+function isBefore<Id extends number | string>(a: Entry<Id>, b: Entry<Id>): boolean {
   return a.atMs < b.atMs || (a.atMs === b.atMs && a.id < b.id);
 }
