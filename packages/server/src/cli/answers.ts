@@ -14,6 +14,7 @@ import type {
   ItemView,
   JobView,
   LaneChange,
+  LaneCounts,
   LaneView,
   MemberView,
   Page,
@@ -174,6 +175,8 @@ export const isLane = object<LaneView>({
   state: text,
   running: number,
   next_in_ms: maybe(number),
+  blocked: maybe(number),
+  blocked_by: maybe(number),
   paused_by: maybe(text),
   probe_in_ms: maybe(number),
   limits: maybe(
@@ -183,6 +186,8 @@ export const isLane = object<LaneView>({
     }),
   ),
 });
+
+export const isLaneCounts = object<LaneCounts>({ counts: numbers });
 
 export const isLaneChange = object<LaneChange>({ lane: text, paused: flag });
 
@@ -218,4 +223,9 @@ function maybe(check: Check): Check {
 /** Texts by name. */
 function texts(data: unknown): boolean {
   return typeof data === 'object' && data !== null && Object.values(data).every(text);
+}
+
+/** Numbers by name. */
+function numbers(data: unknown): boolean {
+  return typeof data === 'object' && data !== null && Object.values(data).every(number);
 }

@@ -23,7 +23,7 @@ interface Listing<T> {
   /** Said where there are none. */
   none?: string;
   /** Which of them come first (`newest`). */
-  first?: 'oldest';
+  first?: 'oldest' | 'first';
   /** What a program gets; absent: all of it. */
   dataOf?: (one: T) => unknown;
 }

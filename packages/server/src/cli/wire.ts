@@ -33,6 +33,10 @@ export interface Preview {
   sample: readonly ItemView[];
 }
 
+export interface LaneCounts {
+  counts: Readonly<Record<string, number>>;
+}
+
 export interface Page<T> {
   items: readonly T[];
   next_cursor?: string | null;

@@ -2,7 +2,7 @@
 import { Problem } from './problem.ts';
 
 /** Lists of different things: a cursor of one is none of another. */
-type List = 'tasks' | 'items' | 'groups' | 'jobs' | 'members' | 'audit';
+type List = 'tasks' | 'items' | 'groups' | 'jobs' | 'members' | 'audit' | 'lanes';
 
 const MAX_LENGTH = 1000;
 const MAX_NAME = 500;
@@ -17,6 +17,16 @@ export function placeOf(list: List, cursor: string | undefined): number | undefi
   const [place, ...more] = partsOf(list, cursor);
   if (!isPlace(place) || more.length > 0) throw invalidCursor();
   return place;
+}
+
+/** The one text that a cursor of this list holds; undefined: from the beginning. */
+export function nameOf(list: List, cursor: string | undefined): string | undefined {
+  if (cursor === undefined) return undefined;
+  const [name, ...more] = partsOf(list, cursor);
+  if (typeof name !== 'string' || name === '' || name.includes('\0') || more.length > 0) {
+    throw invalidCursor();
+  }
+  return name;
 }
 
 /** A number and a text. */

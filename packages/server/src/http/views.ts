@@ -145,12 +145,15 @@ export function memberView({ itemId, result }: Member): Static<typeof bulk.Membe
 }
 
 export function laneView(report: LaneReport): Static<typeof service.Lane> {
-  const { lane, state, running, nextInMs, pausedBy, probeInMs, limits } = report;
+  const { lane, state, running, nextInMs, blocked, blockedBy } = report;
+  const { pausedBy, probeInMs, limits } = report;
   return {
     lane,
     state,
     running,
     ...(nextInMs === undefined ? {} : { next_in_ms: nextInMs }),
+    ...(blocked === undefined ? {} : { blocked }),
+    ...(blockedBy === undefined ? {} : { blocked_by: blockedBy }),
     ...(pausedBy === undefined ? {} : { paused_by: pausedBy }),
     ...(probeInMs === undefined ? {} : { probe_in_ms: probeInMs }),
     ...(limits ? { limits: limitsView(limits) } : {}),

@@ -1,4 +1,4 @@
-import type { EngineStats, LaneReport } from '@redrive/engine';
+import type { EngineStats, LaneQuery, LaneReport } from '@redrive/engine';
 import { pino } from 'pino';
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
@@ -29,7 +29,19 @@ function metricsOf() {
   };
   const watch = (lanes: () => Promise<LaneReport[]>, broker?: { state: { state: 'blocked' } }) => {
     const census = new CensusTaker({ clock, log: silent, counted: () => undefined });
-    metrics.watch({ engine: { stats: () => stats, lanes }, census, ...(broker ? { broker } : {}) });
+    let reading = Promise.resolve<LaneReport[]>([]);
+    const pages = async ({ blocked, limit = 1000 }: LaneQuery = {}) => {
+      if (!blocked) reading = lanes();
+      const known = await reading;
+      return known.filter((lane) => !blocked || lane.blocked !== undefined).slice(0, limit);
+    };
+    const laneCounts = async () => {
+      const counts = { closed: 0, open: 0, probing: 0, paused: 0, NO_HANDLER: 0, blocked: 0 };
+      for (const { state } of await reading) counts[state] += 1;
+      return counts;
+    };
+    const engine = { stats: () => stats, lanes: pages, laneCounts };
+    metrics.watch({ engine, census, ...(broker ? { broker } : {}) });
   };
   return { clock, metrics, samples, watch };
 }
@@ -241,6 +253,20 @@ describe('what is read when the page is asked for', () => {
     ]);
     expect(lines).toContain('{lane="queue:q1",state="no_handler"} 1');
     expect(lines.at(-1)).toBe('{lane="other",state="closed"} 3');
+  });
+
+  it('shows where tasks wait behind items of the inbox', async () => {
+    const { samples, watch, clock } = metricsOf();
+    let lanes: LaneReport[] = [
+      { lane: 'queue:a', state: 'closed', running: 0, blocked: 6247, blockedBy: 31 },
+      { lane: 'queue:b', state: 'closed', running: 0 },
+    ];
+    watch(async () => lanes);
+    expect(await samples('redrive_lane_blocked_tasks')).toEqual(['{lane="queue:a"} 6247']);
+    expect(await samples('redrive_lane_blocked_items')).toEqual(['{lane="queue:a"} 31']);
+    lanes = [];
+    await clock.advance('5s');
+    expect(await samples('redrive_lane_blocked_tasks')).toEqual([]);
   });
 
   it('asks for the lanes at most every 5 s, and once for all who ask at the same time', async () => {

@@ -1,4 +1,12 @@
-import type { Census, Engine, EngineEvent, LaneReport, Published } from '@redrive/engine';
+import {
+  type Census,
+  type Engine,
+  type EngineEvent,
+  type LaneCounts,
+  type LaneReport,
+  laneStates,
+  type Published,
+} from '@redrive/engine';
 import type { Logger } from 'pino';
 import type { Histogram } from 'prom-client';
 import type { Clock } from 'redrive';
@@ -20,7 +28,7 @@ interface MetricsOptions {
 
 /** Whose numbers are shown. */
 interface Watched {
-  engine: Pick<Engine, 'lanes' | 'stats'>;
+  engine: Pick<Engine, 'lanes' | 'laneCounts' | 'stats'>;
   census: CensusTaker;
   broker?: BrokerWithState;
 }
@@ -31,7 +39,6 @@ const WAIT_MS = 1000;
 
 const brokerStates = ['connected', 'connecting', 'blocked', 'closed'];
 const sourceStates = ['waiting', 'consuming', 'stopped'];
-const laneStates = ['closed', 'open', 'probing', 'paused', 'no_handler'];
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** One series of a histogram: looked up once, not by its labels every time. */
@@ -219,11 +226,15 @@ export class ServiceMetrics implements Metrics {
   async #readLanes(): Promise<void> {
     if (!this.#watched || this.#clock.monotonic() - this.#lanesAt < LANES_FOR_MS) return;
     const { engine } = this.#watched;
-    this.#readingLanes ??= engine
-      .lanes()
-      .then((lanes) => {
+    this.#readingLanes ??= Promise.all([
+      engine.lanes({ limit: MAX_NAMES }),
+      engine.lanes({ blocked: true, limit: MAX_NAMES }),
+      engine.laneCounts(),
+    ])
+      .then(([lanes, blocked, counts]) => {
         this.#lanesAt = this.#clock.monotonic();
-        this.#showLanes(lanes);
+        this.#showLanes(lanes, counts);
+        this.#showBlocked(blocked);
       })
       .catch((error: unknown) => {
         this.#set.scrapeErrors.inc({ part: 'lanes' });
@@ -238,14 +249,30 @@ export class ServiceMetrics implements Metrics {
     this.#clock.clearTimer(timer);
   }
 
-  #showLanes(lanes: readonly LaneReport[]): void {
+  /** The first ones by name, and how many others there are. */
+  #showLanes(lanes: readonly LaneReport[], counts: LaneCounts): void {
     const { laneState } = this.#set;
     laneState.reset();
-    for (const [i, { lane, state }] of lanes.entries()) {
-      const is = state.toLowerCase();
-      if (i < MAX_NAMES) {
-        for (const one of laneStates) laneState.set({ lane, state: one }, one === is ? 1 : 0);
-      } else laneState.inc({ lane: OTHER, state: is });
+    for (const { lane, state } of lanes) {
+      for (const one of laneStates) {
+        laneState.set({ lane, state: one.toLowerCase() }, one === state ? 1 : 0);
+      }
+    }
+    if (lanes.length < MAX_NAMES) return;
+    for (const state of laneStates) {
+      // The counts may be older.
+      const others = counts[state] - lanes.filter((lane) => lane.state === state).length;
+      if (others > 0) laneState.set({ lane: OTHER, state: state.toLowerCase() }, others);
+    }
+  }
+
+  #showBlocked(lanes: readonly LaneReport[]): void {
+    const { blockedTasks, blockedItems } = this.#set;
+    blockedTasks.reset();
+    blockedItems.reset();
+    for (const { lane, blocked = 0, blockedBy = 0 } of lanes) {
+      blockedTasks.set({ lane }, blocked);
+      blockedItems.set({ lane }, blockedBy);
     }
   }
 

@@ -120,6 +120,17 @@ export function createMetricSet() {
       ['lane', 'state'],
     ),
 
+    blockedTasks: gauge(
+      'redrive_lane_blocked_tasks',
+      'Tasks that wait behind open items of the inbox, which hold their place in an ordering key, by lane.',
+      ['lane'],
+    ),
+    blockedItems: gauge(
+      'redrive_lane_blocked_items',
+      'Open items of the inbox that tasks of their ordering key wait behind, by lane.',
+      ['lane'],
+    ),
+
     store: histogram(
       'redrive_store_duration_seconds',
       'Calls of the store by operation, failed ones included.',

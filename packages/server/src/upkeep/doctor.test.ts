@@ -62,6 +62,7 @@ describe('the whole examination', () => {
         checks: [{ name: 'store', ok: true }],
         clockAheadMs: 0,
         unserved: [],
+        blocked: [],
       });
     const findings = await look(await read({}), ready);
     // How full the disk of this machine is, is another matter.
@@ -89,6 +90,7 @@ describe('the whole examination', () => {
         ],
         clockAheadMs: -10_000,
         unserved: [],
+        blocked: [],
       });
     const findings = await look(await read({}), notReady);
     expect(findings.filter(({ about }) => about === 'server')).toEqual([
@@ -110,6 +112,7 @@ describe('the whole examination', () => {
       checks: [],
       clockAheadMs: 0,
       unserved: ['queue:a', 'queue:b', 'queue:c', 'queue:d'],
+      blocked: [],
     };
     const waiting = await look(await read({}), () => Promise.resolve(answer));
     expect(waiting[0]).toMatchObject({
@@ -122,6 +125,24 @@ describe('the whole examination', () => {
     const reading = await read({ RABBITMQ_URL: 'amqp://127.0.0.1:9' });
     const named = await look(reading, () => Promise.resolve(answer));
     expect(named.filter(({ what }) => what.startsWith('Nobody delivers'))).toEqual([]);
+  });
+
+  it('warns of tasks that wait behind items of the inbox', async () => {
+    const answer: ServerAnswer = {
+      type: 'answers',
+      ready: true,
+      checks: [],
+      clockAheadMs: 0,
+      unserved: [],
+      blocked: [{ lane: 'queue:orders', tasks: 6247, items: 31 }],
+    };
+    const findings = await look(await read({}), () => Promise.resolve(answer));
+    expect(findings).toContainEqual({
+      about: 'inbox',
+      level: 'warning',
+      what: 'In queue:orders 6247 tasks wait behind 31 items of the inbox, which hold their place in an ordering key.',
+      advice: 'Replay, resolve or discard the items: redrive review list --lane queue:orders.',
+    });
   });
 
   it('survives a look that fails', async () => {

@@ -18,6 +18,8 @@ export type ServerAnswer =
       clockAheadMs: number;
       /** Lanes in which something waits that this server cannot deliver. */
       unserved: readonly string[];
+      /** Lanes in which tasks wait behind items of the inbox. */
+      blocked: readonly { lane: string; tasks: number; items: number }[];
     };
 
 interface Check {
@@ -40,7 +42,11 @@ export async function examineEverything({
   askServer,
 }: Examination): Promise<Finding[]> {
   const looks: Promise<readonly Finding[]>[] = [
-    askServer().then((answer) => [...ofServer(serverUrl, answer), ...stranded(answer, reading)]),
+    askServer().then((answer) => [
+      ...ofServer(serverUrl, answer),
+      ...stranded(answer, reading),
+      ...blocked(answer),
+    ]),
   ];
   if (reading.ok) {
     const { settings } = reading;
@@ -114,6 +120,16 @@ function stranded(answer: ServerAnswer, reading: SettingsReading): Finding[] {
       advice: 'Set RABBITMQ_URL and start the service again, or cancel it: redrive list --lane.',
     },
   ];
+}
+
+function blocked(answer: ServerAnswer): Finding[] {
+  if (answer.type === 'away') return [];
+  return answer.blocked.map(({ lane, tasks, items }) => ({
+    about: 'inbox',
+    level: 'warning',
+    what: `In ${lane} ${tasks} tasks wait behind ${items} items of the inbox, which hold their place in an ordering key.`,
+    advice: `Replay, resolve or discard the items: redrive review list --lane ${lane}.`,
+  }));
 }
 
 /** A look that fails is a finding, not the end of the examination. */

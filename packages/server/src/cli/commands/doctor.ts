@@ -2,12 +2,13 @@
 import type { ServerAnswer } from '../../upkeep/doctor.ts';
 import type { Finding, Level } from '../../upkeep/finding.ts';
 import { isLane, isPageOf } from '../answers.ts';
-import { type Client, clientOf, connection } from '../client.ts';
+import { type Client, clientOf, connection, type Query } from '../client.ts';
 import { command, CommandError, exits } from '../command.ts';
 import { type Output, outputOf, plural } from '../output.ts';
 import { shown } from '../safe-text.ts';
 import { storeInput, storeOptions } from '../store-options.ts';
 import { type Style, wrap } from '../terminal.ts';
+import type { LaneView } from '../wire.ts';
 
 const signs: Readonly<Record<Level, { sign: string; style: Style }>> = {
   broken: { sign: '✗', style: 'red' },
@@ -69,18 +70,31 @@ async function askServer(client: Client): Promise<ServerAnswer> {
   try {
     const { ready, checks } = await client.ready();
     const clockAheadMs = client.nowMs() - Date.now();
-    return { type: 'answers', ready, checks, clockAheadMs, unserved: await unservedBy(client) };
+    const [unserved, blocked] = await Promise.all([
+      lanesOf(client, { state: 'NO_HANDLER' }),
+      lanesOf(client, { blocked: 'true' }),
+    ]);
+    return {
+      type: 'answers',
+      ready,
+      checks,
+      clockAheadMs,
+      unserved: unserved.map(({ lane }) => lane),
+      blocked: blocked.map(({ lane, blocked: tasks = 0, blocked_by: items = 0 }) => {
+        return { lane, tasks, items };
+      }),
+    };
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     return { type: 'away', why: error.code };
   }
 }
 
-/** Lanes in which something waits that the server itself cannot deliver; none where it does not say. */
-async function unservedBy(client: Client): Promise<string[]> {
+/** Those that a filter finds; none where the server does not say. */
+async function lanesOf(client: Client, filter: Query): Promise<readonly LaneView[]> {
   try {
-    const { items } = client.as(isPageOf(isLane), await client.get('/api/v1/lanes'));
-    return items.filter(({ state }) => state === 'NO_HANDLER').map(({ lane }) => lane);
+    const { items } = client.as(isPageOf(isLane), await client.get('/api/v1/lanes', filter));
+    return items;
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     return [];

@@ -1,8 +1,9 @@
 /** `redrive lanes`: where things go, in which state that is, and the switch. */
-import { isLane, isLaneChange, isPageOf } from '../answers.ts';
+import { isLane, isLaneChange, isLaneCounts, isPageOf } from '../answers.ts';
 import { type Client, clientOf, connection } from '../client.ts';
 import { command, type Command, exits } from '../command.ts';
-import { type Column, grid, outputOf } from '../output.ts';
+import { limit, printList } from '../listing.ts';
+import { type Column, outputOf, plural } from '../output.ts';
 import { shown } from '../safe-text.ts';
 import { duration } from '../terminal.ts';
 import { stateCell, textOf } from '../views.ts';
@@ -18,6 +19,9 @@ const columns: readonly Column[] = [
   { title: 'NOTE', optional: true, least: 10 },
 ];
 
+/** As the engine has them, which a command must not wait for. */
+const states = ['closed', 'open', 'probing', 'paused', 'NO_HANDLER'] as const;
+
 export const commands: readonly Command[] = [
   command({
     name: 'lanes list',
@@ -27,18 +31,39 @@ export const commands: readonly Command[] = [
       'A lane is a queue, or the origin of a URL. closed: all is well. open: it failed too often, and rests. probing: one ' +
       'delivery at a time tries whether it is back. paused: by an operator. NO_HANDLER: the instance that was asked cannot ' +
       'deliver there; for a queue it has no RABBITMQ_URL, or does only a part of the work.',
-    options: connection,
-    examples: ['redrive lanes list # all of them'],
+    options: {
+      state: { kind: 'choice', of: states, summary: 'Only those in this state.' },
+      kind: { kind: 'text', value: 'kind', summary: 'Only those of this kind: queue, http.' },
+      prefix: { kind: 'text', value: 'text', summary: 'Only those whose name begins so.' },
+      blocked: {
+        kind: 'flag',
+        summary: 'Only those in which tasks wait behind an item of the inbox.',
+      },
+      limit,
+      ...connection,
+    },
+    examples: [
+      'redrive lanes list # by name',
+      'redrive lanes list --state open # what rests',
+      'redrive lanes list --blocked # where tasks wait behind an item of the inbox',
+    ],
     async run({ options, json }, io) {
+      const { state, kind, prefix, blocked } = options;
+      const isFiltered =
+        state !== undefined || kind !== undefined || prefix !== undefined || blocked;
       const client = clientOf(options, io);
       const output = outputOf(io, json);
-      const { items } = await lanesOf(client);
-      for (const lane of items) output.data(lane);
-      output.say(
-        ...(items.length === 0
-          ? ['Nothing was sent anywhere yet.']
-          : grid(columns, items.map(rowOf), output)),
-      );
+      const lanes = await printList(client, output, json, {
+        isOne: isLane,
+        path: '/api/v1/lanes',
+        query: { state, kind, prefix, blocked: blocked ? 'true' : undefined },
+        limit: options.limit,
+        columns,
+        rowOf,
+        first: 'first',
+        none: isFiltered ? 'There is no such lane.' : 'Nothing was sent anywhere yet.',
+      });
+      if (lanes.length === options.limit) output.say(await countText(client));
       return exits.ok;
     },
   }),
@@ -72,13 +97,21 @@ function switchOf(action: 'pause' | 'resume', summary: string): Command<typeof c
   });
 }
 
-async function lanesOf(client: Client) {
-  return client.as(isPageOf(isLane), await client.get('/api/v1/lanes'));
+async function countText(client: Client): Promise<string> {
+  const query = { limit: 1, counts: true };
+  const { counts } = client.as(isLaneCounts, await client.get('/api/v1/lanes', query));
+  const known = states.map((state) => ({ state, count: counts[state] ?? 0 }));
+  const all = known.reduce((sum, { count }) => sum + count, 0);
+  const parts = known
+    .filter(({ count }) => count > 0)
+    .map(({ state, count }) => `${count} ${state}`);
+  return `There are ${all} lanes in all: ${parts.join(', ')}.`;
 }
 
 /** It may rest all the same: a breaker is not closed by an operator's word. */
 async function resumedText(name: string, client: Client): Promise<string> {
-  const { items } = await lanesOf(client);
+  const query = { prefix: name, limit: 1 };
+  const { items } = client.as(isPageOf(isLane), await client.get('/api/v1/lanes', query));
   const lane = items.find((one) => one.lane === name);
   const note = lane ? noteOf(lane) : '';
   if (note === '') return `${shown(name)} delivers again.`;
@@ -99,7 +132,11 @@ function rowOf(view: LaneView) {
   ];
 }
 
-function noteOf({ state, paused_by: by, probe_in_ms: probe }: LaneView): string {
+function noteOf(view: LaneView): string {
+  const { state, paused_by: by, probe_in_ms: probe, blocked, blocked_by: items } = view;
+  if (blocked != null) {
+    return `${plural(blocked, 'task')} blocked by ${plural(items ?? 1, 'inbox item')}`;
+  }
   if (probe != null) return `tried again in ${duration(probe)}`;
   if (state === 'NO_HANDLER') return 'this instance cannot deliver there';
   return state === 'paused' && textOf(by) !== undefined ? `by ${textOf(by)}` : '';

@@ -269,6 +269,31 @@ describe('redrive lanes', () => {
     expect(receiver.received).toEqual(['1']);
   });
 
+  it('shows where tasks wait behind an item of the inbox', async () => {
+    const { redrive, json, receiver, event } = await stage();
+    receiver.status = 400;
+    for (const n of [1, 2, 3]) {
+      await redrive(['submit', receiver.url, String(n), '--ordering-key', 'k']);
+    }
+    await event('failed');
+    const lane = new URL(receiver.url).origin;
+    const list = ['lanes', 'list', '--blocked'];
+    expect((await redrive(list)).out).toContain('2 tasks blocked by 1 inbox item');
+    expect(await json(list)).toMatchObject([{ lane, state: 'closed', blocked: 2, blocked_by: 1 }]);
+    expect((await redrive('doctor')).out).toContain(`In ${lane} 2 tasks wait behind 1 items`);
+  });
+
+  it('lists a part of them, and how many there are', async () => {
+    const { redrive, json } = await stage();
+    for (const name of ['a', 'b', 'c']) await redrive(['submit', `queue:${name}`, '1']);
+    expect(await json('lanes list --prefix queue:b')).toMatchObject([{ lane: 'queue:b' }]);
+    expect(await json('lanes list --state NO_HANDLER --limit 2')).toHaveLength(2);
+    expect((await redrive('lanes list --kind http')).out).toBe('There is no such lane.\n');
+    expect((await redrive('lanes list --limit 2')).out).toContain(
+      'There are 3 lanes in all: 3 NO_HANDLER.',
+    );
+  });
+
   it('does not say that a lane delivers which cannot', async () => {
     const { redrive } = await stage();
     await redrive(['submit', 'queue:orders', '1']);

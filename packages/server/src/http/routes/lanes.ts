@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { listOf, ref } from '../schemas/common.ts';
+import { cursorOf, nameOf } from '../cursor.ts';
 import { Nothing } from '../schemas/review.ts';
-import { LaneChange, LanePath } from '../schemas/service.ts';
+import { LaneChange, LaneFilter, LaneList, LanePath } from '../schemas/service.ts';
 import { laneView } from '../views.ts';
 import { about, answers, answersToBody, type App, forRole, type Routes } from './route.ts';
 
@@ -12,11 +12,27 @@ export const laneRoutes: Routes = (app, { engine }) => {
     {
       ...forRole('reader'),
       schema: {
-        ...about('lanes', 'List lanes', 'A lane is one queue or one HTTP origin.'),
-        ...answers({ 200: listOf(ref('Lane'), 'Lanes.') }),
+        ...about(
+          'lanes',
+          'List lanes',
+          'A lane is one queue or one HTTP origin. By name. Lanes without work are forgotten after a while.',
+        ),
+        querystring: LaneFilter,
+        ...answers({ 200: LaneList }, 'INVALID_CURSOR'),
       },
     },
-    async () => ({ items: (await engine.lanes()).map(laneView), next_cursor: null }),
+    async ({ query }) => {
+      const { limit = 100, cursor, counts, ...filter } = query;
+      const after = nameOf('lanes', cursor);
+      const page = { ...filter, ...(after === undefined ? {} : { after }) };
+      const lanes = await engine.lanes({ ...page, limit });
+      const last = lanes.length === limit ? lanes.at(-1) : undefined;
+      return {
+        items: lanes.map(laneView),
+        next_cursor: last ? cursorOf('lanes', last.lane) : null,
+        ...(counts ? { counts: await engine.laneCounts() } : {}),
+      };
+    },
   );
 
   addChange(app, 'pause', 'Stop deliveries of a lane', true, (lane, by) => engine.pause(lane, by));

@@ -20,6 +20,12 @@ describe('lanes', () => {
     const { body } = await get('/api/v1/lanes');
     expect(listAt(body, 'items')).toEqual([
       {
+        lane: 'https://a.example',
+        state: 'NO_HANDLER',
+        running: 0,
+        next_in_ms: expect.any(Number),
+      },
+      {
         lane: 'queue:a',
         state: 'paused',
         running: 0,
@@ -27,18 +33,47 @@ describe('lanes', () => {
         paused_by: 'local',
         limits: { concurrency: 7, timeout_ms: 3000, failures: 5, rate_per_second: 5 },
       },
-      {
-        lane: 'https://a.example',
-        state: 'NO_HANDLER',
-        running: 0,
-        next_in_ms: expect.any(Number),
-      },
     ]);
     expect(await post('/api/v1/lanes/queue:a/resume', {})).toMatchObject({
       body: { lane: 'queue:a', paused: false },
     });
     expect(await get('/api/v1/lanes')).toMatchObject({
-      body: { items: [{ state: 'closed' }, {}] },
+      body: { items: [{}, { state: 'closed' }] },
+    });
+  });
+
+  it('come page by page, by a filter, and with counts where they are wanted', async () => {
+    const { get, engine } = await stage({ engineOptions: { brokers: [createTestBroker()] } });
+    const dueAt = Date.now() + 1e6;
+    for (const address of ['a', 'b', 'c']) {
+      await engine.submit({ kind: 'queue', address }, 1, { dueAt });
+    }
+    await engine.submit('https://a.example/', 1, { dueAt });
+    await engine.pause('queue:c');
+    const seen: string[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const { body } = await get(
+        `/api/v1/lanes?limit=3${cursor === '' ? '' : `&cursor=${cursor}`}`,
+      );
+      const page = body as { items: { lane: string }[]; next_cursor: string | null };
+      seen.push(...page.items.map(({ lane }) => lane));
+      cursor = page.next_cursor;
+    }
+    expect(seen).toEqual(['https://a.example', 'queue:a', 'queue:b', 'queue:c']);
+    expect(await get('/api/v1/lanes?kind=queue&state=paused&counts=true')).toMatchObject({
+      body: {
+        items: [{ lane: 'queue:c' }],
+        counts: { closed: 2, paused: 1, NO_HANDLER: 1, open: 0, blocked: 0 },
+      },
+    });
+    expect(await get('/api/v1/lanes?prefix=queue:b')).toMatchObject({
+      body: { items: [{ lane: 'queue:b' }], next_cursor: null },
+    });
+    expect(await get('/api/v1/lanes?state=ajar')).toMatchObject({ status: 400 });
+    const cursor = Buffer.from('["lanes",7]').toString('base64url');
+    expect(await get(`/api/v1/lanes?cursor=${cursor}`)).toMatchObject({
+      status: 400,
+      body: { code: 'INVALID_CURSOR' },
     });
   });
 

@@ -1,18 +1,28 @@
 /** Lanes, simulations, the audit trail, health: what is not a message. */
+import { laneStates } from '@redrive/engine';
 import { Type } from 'typebox';
-import { choice, GivenTime, name, page, Uuid } from './common.ts';
+import { choice, GivenTime, listOf, name, page, ref, Uuid } from './common.ts';
 import { examples } from './examples.ts';
 
 export const Lane = Type.Object(
   {
     lane: Type.String(),
-    state: choice(['closed', 'open', 'probing', 'paused', 'NO_HANDLER'], {
+    state: choice(laneStates, {
       description:
         'Of its breaker: `closed` lets everything through. `NO_HANDLER`: this instance cannot deliver there.',
     }),
     running: Type.Integer({ description: 'Deliveries under way in this instance.' }),
     next_in_ms: Type.Optional(
       Type.Number({ description: 'Until the first of what waits is due; absent: nothing waits.' }),
+    ),
+    blocked: Type.Optional(
+      Type.Integer({
+        description:
+          'Tasks that wait behind open items of the inbox, which hold their place in an ordering key. Absent: none.',
+      }),
+    ),
+    blocked_by: Type.Optional(
+      Type.Integer({ description: 'How many items these are: replay, resolve or discard them.' }),
     ),
     paused_by: Type.Optional(Type.String()),
     probe_in_ms: Type.Optional(
@@ -22,7 +32,9 @@ export const Lane = Type.Object(
       Type.Object({
         concurrency: Type.Integer(),
         timeout_ms: Type.Number(),
-        failures: Type.Integer({ description: 'So many in a row open the breaker.' }),
+        failures: Type.Integer({
+          description: 'So many in a row open the breaker of a lane that works otherwise.',
+        }),
         rate_per_second: Type.Optional(Type.Number()),
       }),
     ),
@@ -33,6 +45,39 @@ export const Lane = Type.Object(
     examples: [examples.lane],
   },
 );
+
+export const LaneFilter = Type.Object(
+  {
+    state: Type.Optional(choice(laneStates)),
+    kind: Type.Optional(
+      Type.String({
+        pattern: '^[a-z][a-z0-9_-]*$',
+        maxLength: 32,
+        description: '`queue`, `http` (also https), `handler`.',
+      }),
+    ),
+    prefix: Type.Optional(name(512)),
+    blocked: Type.Optional(
+      Type.Boolean({ description: 'Only lanes in which tasks wait behind an item of the inbox.' }),
+    ),
+    counts: Type.Optional(
+      Type.Boolean({ description: 'With the number of lanes by state, up to 5 s old.' }),
+    ),
+    ...page(1000, 100),
+  },
+  { additionalProperties: false },
+);
+
+export const LaneList = Type.Interface([listOf(ref('Lane'), 'Lanes.')], {
+  counts: Type.Optional(
+    Type.Object(
+      Object.fromEntries([...laneStates, 'blocked'].map((state) => [state, Type.Integer()])),
+      {
+        description: 'All lanes by state, and those with blocked tasks, whatever the filter says.',
+      },
+    ),
+  ),
+});
 
 export const LanePath = Type.Object({ lane: name(512) });
 
