@@ -86,18 +86,12 @@ function failureOf(
   key: string | undefined,
 ): Wish {
   const { policy, due_at, expires_at, ordering_key, max_retries } = item;
-  const bytes = bytesOf(payload);
-  if (!bytes) {
-    const message = 'It cannot be written as JSON: it is nested too deep. Send payload_base64.';
-    const fault = { in: 'body', path: '/payload', code: 'INVALID_PAYLOAD', message } as const;
-    return { type: 'faulty', faults: [fault] };
-  }
   const report: FailureReport = {
     messageId:
       item.message_id ??
       (key === undefined ? randomUUID() : uuidOf(`${to.kind}:${to.address}`, key)),
     to,
-    payload: bytes,
+    payload: bytesOf(payload),
     failure: failureIn(item),
     attempt: retryCount + 1,
     // An old count is an old failure, whatever became of the message since then.
@@ -161,12 +155,7 @@ function contextOf(
   };
 }
 
-/** Bytes as they are, anything else as JSON; undefined: nobody can write it. */
-export function bytesOf(payload: unknown): Uint8Array | undefined {
-  if (payload instanceof Uint8Array) return payload;
-  try {
-    return Buffer.from(JSON.stringify(payload));
-  } catch {
-    return undefined;
-  }
+/** Bytes as they are, anything else as JSON. What a request brought can be written again: its depth has a limit. */
+export function bytesOf(payload: unknown): Uint8Array {
+  return payload instanceof Uint8Array ? payload : Buffer.from(JSON.stringify(payload));
 }

@@ -165,6 +165,5 @@ function isMismatch(wish: Good, task: Task, item: unknown, { key }: Around): boo
   if (key === undefined || (item as GivenItem).message_id !== undefined) return false;
   if (task.edited !== undefined || task.payload.length === 0) return false;
   const { payload } = wish.type === 'fresh' ? wish.submission : wish.report;
-  const bytes = bytesOf(payload);
-  return bytes !== undefined && !Buffer.from(task.payload).equals(bytes);
+  return !Buffer.from(task.payload).equals(bytesOf(payload));
 }
