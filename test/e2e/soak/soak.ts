@@ -72,6 +72,8 @@ export async function soak(options: Options, say: (line: string) => void): Promi
       restarts: options.with.has('restarts'),
     }),
   ]).finally(() => (isTroubled = false));
+  // Looked at when the load is over.
+  troubles.catch(() => undefined);
   // What waits for its moment, as a lost confirm does, needs load until the end.
   const isOver = () => time.isOver && (!isTroubled || time.overMs > TROUBLE_PATIENCE_MS);
   const produce = async () => {

@@ -20,6 +20,8 @@ export interface Twice {
 
 /** Between a delivery and its settle, on a machine that is busy. */
 const NEAR_MS = 2000;
+/** The longest pause of the service before it asks a database again that was away. */
+const PAUSE_MS = 5000;
 
 const ofBroker = ['broker restarted', 'broker killed', 'broker cut', 'confirm lost'] as const;
 const ofDatabase = ['database restarted', 'database killed', 'database cut', 'commit cut'] as const;
@@ -51,15 +53,14 @@ export function causeOf(twice: Twice, troubles: readonly Trouble[]): Found {
   return nearest.distanceMs <= NEAR_MS ? nearest : { ...nearest, cause: undefined };
 }
 
-/** What was delivered cannot be settled while the database is away: until then a kill makes it happen twice. */
+/** What was delivered is not settled while the database is away, nor in the pause after that: until then a kill makes it happen twice. */
 function lastMoment({ lost, toMs }: Twice, troubles: readonly Trouble[]): number {
   if (lost !== 'publish' && lost !== 'settle') return toMs;
+  let last = toMs;
   const away = troubles.filter(({ what }) => ofDatabase.some((one) => one === what));
-  return away
-    .toSorted((a, b) => a.fromMs - b.fromMs)
-    .reduce(
-      (last, one) =>
-        one.fromMs <= last + NEAR_MS && one.toMs >= toMs ? Math.max(last, one.toMs) : last,
-      toMs,
-    );
+  for (const one of away.toSorted((a, b) => a.fromMs - b.fromMs)) {
+    const backMs = one.toMs + PAUSE_MS;
+    if (one.fromMs <= last + NEAR_MS) last = Math.max(last, backMs);
+  }
+  return last;
 }

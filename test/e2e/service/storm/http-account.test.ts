@@ -50,6 +50,11 @@ describe('the account of what goes to a receiver', () => {
     });
   });
 
+  it('takes a failure that comes again under its number for no duplicate', () => {
+    const failed = came(5, { status: 503 });
+    expect(settle({ receipts: [failed, { ...failed, atMs: 9 }, came(20)] }).faults).toEqual([]);
+  });
+
   it('finds what was cancelled and delivered all the same', () => {
     const statusOf = new Map([['a', 'done']]);
     const cancelled = { sent: [sent({ isCancelled: true })], statusOf };
@@ -69,7 +74,7 @@ describe('the account of what goes to a receiver', () => {
     });
     const later = [
       { what: 'database killed', fromMs: 100, toMs: 3000 },
-      { what: 'service killed', fromMs: 4900, toMs: 6000 },
+      { what: 'service killed', fromMs: 9900, toMs: 11_000 },
     ] as const;
     expect(settle({ receipts, troubles: later }).faults).toEqual([]);
     expect(settle({ receipts, troubles: later.slice(1) }).faults).toHaveLength(1);
