@@ -60,7 +60,7 @@ async function replay(seed: number): Promise<number> {
 
 /** For `mutants.ts`, which keeps what this finds. */
 async function findMutants(): Promise<number> {
-  const MAX_SEEDS = 2000;
+  const MAX_SEEDS = 5000;
   let missed = 0;
   for (const mutant of mutants) {
     const simulateBroken = await broken(mutant);

@@ -114,13 +114,14 @@ export class BrokerWorld {
     for (const listener of link.listeners) listener();
   }
 
-  /** A fast consumer: it may fail, and be back, before the confirm has reached the publisher. */
+  /** A fast consumer may fail, and be back, before the confirm has reached the publisher; a slow one while it is observed. */
   #consumed({ address, headers }: Publication): void {
     const id = String(headers['x-message-id']);
     const count = Number(headers['x-retry-count']);
     const generation = Number(headers['x-redrive-generation']);
     this.underway += 1;
-    this.#world.at(this.#world.between(0, 4), this.#nature, () => {
+    const takesMs = this.#world.between(0, this.#world.chance(0.3) ? 2000 : 4);
+    this.#world.at(takesMs, this.#nature, () => {
       this.underway -= 1;
       const left = this.#failuresLeft.get(id) ?? 0;
       this.#failuresLeft.set(id, left - 1);

@@ -10,13 +10,15 @@ export interface Weather {
   failAfter: number;
   /** A call takes long; with a timeout, as every adapter has one. */
   slow: number;
+  /** A state or a count is read at once, and its answer comes late: it tells how things were. */
+  stale: number;
   /** The instance dies at this very await. */
   crash: number;
   /** A wake-up is lost. */
   deaf: number;
 }
 
-export const calm: Weather = { failBefore: 0, failAfter: 0, slow: 0, crash: 0, deaf: 0 };
+export const calm: Weather = { failBefore: 0, failAfter: 0, slow: 0, stale: 0, crash: 0, deaf: 0 };
 
 /** Longer than a lease: an answer may come when it is worth nothing any more. */
 const TIMEOUT_MS = 5000;
@@ -84,6 +86,8 @@ const faulty = [
   'pruneItems',
 ] as const satisfies readonly (keyof Store)[];
 
+const reads: readonly string[] = ['readState', 'tally'];
+
 /** A bulk job of a few items takes several steps too. */
 function inSmallPages(world: World, method: string, args: unknown[]): unknown[] {
   if (method === 'freeze') {
@@ -121,7 +125,12 @@ export function faultyStore(
     const real = store[method].bind(store) as (...args: unknown[]) => Promise<unknown>;
     calls[method] = (...args: unknown[]) => {
       const asked = inSmallPages(world, method, args);
-      return suffer(world, weather, being, () => watchful(method, asked, () => real(...asked)));
+      return suffer(world, weather, being, async () => {
+        const answer = await watchful(method, asked, () => real(...asked));
+        const isStale = reads.includes(method) && world.chance(weather.stale);
+        if (isStale) await world.sleep(world.between(50, TIMEOUT_MS), being);
+        return answer;
+      });
     };
   }
   return calls as Store;

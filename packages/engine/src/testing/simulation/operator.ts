@@ -41,6 +41,13 @@ export class Operator {
     world.pick(acts)().catch(nothing);
   }
 
+  /** A bulk replay that observes each of its steps for a while. */
+  replayInSteps({ inbox }: Engine): void {
+    const observeMs = this.#world.between(200, 2000);
+    const selection = { lane: this.#world.pick(['queue:work1', 'queue:work2']) };
+    inbox.replayAll(selection, { canary: [1, 1, 1], observeMs }).catch(nothing);
+  }
+
   /** So that all comes to rest: jobs go on, and what holds up others is put aside. */
   clear({ inbox }: Engine): void {
     const { tasks, openItems } = this.#store.peek();

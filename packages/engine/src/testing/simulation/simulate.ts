@@ -82,7 +82,8 @@ class Simulation {
     const instances = world.between(1, 3);
     for (let i = 0; i < instances; i++) this.#spawn();
     for (let i = world.between(3, 10); i > 0; i--) this.#plan(() => this.#submit(makeJob(world)));
-    for (let i = world.between(1, 6); i > 0; i--) this.#plan(() => this.#fail());
+    for (let i = world.between(1, 6); i > 0; i--) this.#plan(() => this.#fail(0));
+    if (world.chance(0.15)) this.#press();
     for (let i = world.between(0, 3); i > 0; i--) this.#plan(() => this.#meddle());
     // Most of what fails has failed by then.
     for (let i = world.between(0, 12); i > 0; i--) {
@@ -118,6 +119,7 @@ class Simulation {
       failBefore: often(0.2),
       failAfter: often(0.2),
       slow: often(0.1),
+      stale: 0,
       crash: often(0.02),
       deaf: often(0.5),
     };
@@ -152,8 +154,11 @@ class Simulation {
       log: silent,
       on: (event) => {
         if (event.type !== 'started' || !instance.isAlive) return;
-        this.#ledger.started(event.id, event.lane, event.attempt, event.lease);
-        if (event.lane === 'handler:other') this.#ledger.rates.started(world.nowMs, RATE);
+        const { id, lane, attempt, lease } = event;
+        this.#ledger.started(id, lane, attempt, lease);
+        // Once the store's clock was set, what was claimed before may start beside what the new time allows.
+        const isRated = lane === 'handler:other' && this.#ledger.isTimeKnown(lease);
+        if (isRated) this.#ledger.rates.started(world.nowMs, RATE);
       },
     })
       .handle('job', (job: Job, context) => this.#workshop.work(instance, job, context))
@@ -216,12 +221,37 @@ class Simulation {
     if (world.chance(0.05)) again();
   }
 
+  /**
+   * Answers of the store come late, while things happen that an old answer knows nothing of: its clock is set while more
+   * waits than the rate of a lane allows, and messages come back while a bulk replay observes them.
+   */
+  #press(): void {
+    const world = this.#world;
+    this.#weather.stale = world.random() * 0.4;
+    this.#plan(() => {
+      for (let i = world.between(5, 15); i > 0; i--) {
+        this.#submit({ ...makeJob(world), to: 'other', order: {} });
+      }
+      world.at(world.between(0, 3000), this.#nature, () => this.#setClock());
+    });
+    for (let i = world.between(2, 4); i > 0; i--) {
+      world.at(world.between(0, STORM_MS * 0.2), this.#nature, () => this.#fail(MAX_ATTEMPTS + 1));
+    }
+    for (let i = world.between(1, 3); i > 0; i--) {
+      world.at(world.between(STORM_MS * 0.4, STORM_MS * 0.9), this.#nature, () => {
+        const instance = this.#instances.length > 0 ? world.pick(this.#instances) : undefined;
+        if (instance?.engine) this.#operator.replayInSteps(instance.engine);
+      });
+    }
+  }
+
   /** A message fails in a consumer out there. */
-  #fail(): void {
+  #fail(leastFailures: number): void {
     const world = this.#world;
     const n = Math.floor(world.random() * 2 ** 40);
     const id = `10000000-0000-4000-8000-${n.toString(16).padStart(12, '0')}`;
-    this.#broker.begin(id, `work${world.between(1, 2)}`, world.between(0, 7), world.chance(0.5));
+    const failures = world.between(leastFailures, 7);
+    this.#broker.begin(id, `work${world.between(1, 2)}`, failures, world.chance(0.5));
   }
 
   /** An operator cancels, hurries, pauses; a clock jumps; an instance is stopped or killed. */
@@ -245,10 +275,7 @@ class Simulation {
         if (instance) instance.skew.ms += world.between(-60_000, 60_000);
         break;
       case 4:
-        this.#storeSkew.ms += world.between(-3000, 3000);
-        this.#ledger.jumps += 1;
-        this.#ledger.tell("the store's clock was set", this.#storeSkew);
-        this.#ledger.rates.forget();
+        this.#setClock();
         break;
       case 5:
         instance?.die();
@@ -257,6 +284,15 @@ class Simulation {
         if (instance) void instance.engine?.stop().then(() => instance.die(), nothing);
         break;
     }
+  }
+
+  /** Somebody sets the clock of the store. */
+  #setClock(): void {
+    const world = this.#world;
+    this.#storeSkew.ms += world.pick([1, 10]) * world.between(-3000, 3000);
+    this.#ledger.jumps += 1;
+    this.#ledger.tell("the store's clock was set", this.#storeSkew);
+    this.#ledger.rates.forget();
   }
 
   #operate(): void {
