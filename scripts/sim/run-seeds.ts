@@ -37,7 +37,10 @@ export async function runSeeds(run: SeedRun): Promise<boolean> {
     (((performance.now() - startedAt) * processes) / Math.max(1, sum.seeds)).toFixed(1);
   const progress = () => {
     // One of them may not have told anything yet.
-    const memory = Array.from(sum.rssBytes, (bytes = 0) => `${Math.round(bytes / 1e6)} MB`);
+    const memory = Array.from(
+      sum.rssBytes,
+      (bytes: number | undefined = 0) => `${Math.round(bytes / 1e6)} MB`,
+    );
     print(
       `${sum.seeds} of ${seeds} seeds, ${sum.failed.length} failed, ${eachMs()} ms a seed, memory ${memory.join(', ')}`,
     );

@@ -405,6 +405,7 @@ it('exports what a user needs, and no more', () => {
     'itemOf',
     'jobKey',
     'laneOf',
+    'laneStates',
     'lines',
     'moves',
     'reasons',

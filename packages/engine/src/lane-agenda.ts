@@ -57,7 +57,7 @@ export class LaneAgenda {
   }
 
   releaseAll(): void {
-    for (const name of [...this.#heldBack.keys()]) this.release(name);
+    for (const name of this.#heldBack.keys()) this.release(name);
   }
 
   /** Whether this lane is due or held back: then it must not be forgotten. */

@@ -26,7 +26,7 @@ interface FailureRun {
   readonly isRefused: boolean;
 }
 
-export interface FailedDelivery {
+interface FailedDelivery {
   taskId: number;
   startedAt: number;
   /** The destination did not take it: that is never the task's own fault. */
@@ -117,7 +117,7 @@ export function isOutage(
 }
 
 /** How many failures in a row open the breaker, while `older` deliveries in flight may still succeed. */
-export function failuresToOpen(
+function failuresToOpen(
   { outcomes, failures }: LaneHistory,
   settings: HistorySettings,
   older: number,

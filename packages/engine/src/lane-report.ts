@@ -178,7 +178,7 @@ function isPast({ lane }: LaneAgenda, prefix: string): boolean {
 
 function checkState(state: unknown): void {
   if (state === undefined || laneStates.includes(state as LaneReport['state'])) return;
-  const message = `There is no state '${String(state)}' of a lane: it is one of ${laneStates.join(', ')}.`;
+  const message = `There is no lane state ${JSON.stringify(state)}. The states are ${laneStates.join(', ')}.`;
   const fault = { path: 'state', code: 'INVALID_TASK', message } as const;
   throw new EngineError('INVALID_TASK', message, { faults: [fault] });
 }

@@ -10,7 +10,7 @@ export function byName(a: string, b: string): number {
 
 /** Before all names that begin so, and after nearly all others that come before them. */
 export function justBefore(prefix: string): string {
-  const last = [...prefix].at(-1);
+  const last = Array.from(prefix).at(-1);
   const code = last?.codePointAt(0) ?? 0;
   if (last === undefined || code === 0) return prefix.slice(0, -1);
   // Surrogates stand for no character of their own.

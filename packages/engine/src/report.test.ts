@@ -223,7 +223,7 @@ describe('what is known of the whole', () => {
     const { broker, engine } = stage({ lane: { concurrency: 7, rate: 50 } });
     const failure = { class: 'transient', code: 'BROKER_AWAY' } as const;
     broker.answer = () => ({ outcome: 'unknown', failure });
-    await engine.submitMany(Array.from({ length: 9 }, (_, n) => ({ to: failed.to, payload: n })));
+    await engine.submitMany(Array.from({ length: 11 }, (_, n) => ({ to: failed.to, payload: n })));
     await engine.advance('1s');
     const limits = { concurrency: 7, timeoutMs: 15_000, failures: 5 };
     expect(await engine.lanes()).toMatchObject([

@@ -90,10 +90,11 @@ describePostgres(({ freshDatabase }) => {
   });
 
   /** Resolves when a statement waits for a lock. */
-  const somebodyWaits = () =>
-    expect
+  const somebodyWaits = async () => {
+    await expect
       .poll(async () => (await admin.query('SELECT FROM pg_locks WHERE NOT granted')).rowCount)
       .toBeGreaterThan(0);
+  };
   const eventOf = (id: string) => ({
     event_type: 'retry_attempt',
     timestamp: new Date().toISOString(),

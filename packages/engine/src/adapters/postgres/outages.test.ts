@@ -253,7 +253,9 @@ describePostgres(({ freshDatabase }) => {
 
   test('refuses a transaction that is none', async () => {
     const store = await open();
-    await expect(store.insert([newTask()], {})).rejects.toMatchObject({ code: 'NOT_IN_TRANSACTION' });
+    await expect(store.insert([newTask()], {})).rejects.toMatchObject({
+      code: 'NOT_IN_TRANSACTION',
+    });
   });
 
   /** What the server did, but nobody heard of. */
