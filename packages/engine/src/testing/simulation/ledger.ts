@@ -26,6 +26,8 @@ export class Ledger {
     number,
     { nowMs: number; dueAtMs: Map<number, number>; jumps: number }
   >();
+  /** How often the store's clock had been set when a claim was asked for, by its lease. */
+  readonly #askedAfterJumps = new Map<number, number>();
   readonly #known = new Map<number, Task>();
   readonly #maxAttempts: number;
   readonly inbox: InboxLedger;
@@ -74,7 +76,7 @@ export class Ledger {
     if (!task || !claim) return this.#say(`${id} was started without a claim`);
     if (claim.nowMs < (claim.dueAtMs.get(task.id) ?? Infinity))
       this.#say(`${id} was started early`);
-    const isJumped = !this.isTimeKnown(lease);
+    const isJumped = claim.jumps !== this.jumps;
     if (task.lease !== lease && !isJumped) {
       this.#say(`${id} attempt ${attempt} was started under a lease that was gone`);
     }
@@ -90,9 +92,17 @@ export class Ledger {
     this.starts.set(name, starts);
   }
 
-  /** Whether the store's clock was not set since this claim: whoever claimed goes by the time it told then. */
+  /** A claim is on its way to the store. */
+  asked({ lease }: ClaimRequest): void {
+    this.#askedAfterJumps.set(lease, this.jumps);
+  }
+
+  /**
+   * Whether the store's clock was not set since this claim was asked for. An answer to an earlier question may be from
+   * before the clock was set or from after it, so its time counts for nothing, and the instance goes by the old time.
+   */
   isTimeKnown(lease: number): boolean {
-    return this.#claims.get(lease)?.jumps === this.jumps;
+    return this.#askedAfterJumps.get(lease) === this.jumps;
   }
 
   /** Holds after every step. */

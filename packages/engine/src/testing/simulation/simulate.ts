@@ -1,6 +1,7 @@
 import { MemoryStore } from '../../adapters/memory/store.ts';
 import { createEngine, type Engine } from '../../engine.ts';
 import type { Log } from '../../host.ts';
+import type { Store } from '../../ports/store.ts';
 import { BrokerWorld } from './broker.ts';
 import { calm, faultyStore, type Weather } from './faults.ts';
 import { Instance } from './instance.ts';
@@ -137,8 +138,13 @@ class Simulation {
     this.#instances.push(instance);
     const watch = (method: string, args: readonly unknown[], work: () => Promise<unknown>) =>
       this.#ledger.watch(name, method, args, work);
+    const faulty = faultyStore(this.#world, this.#weather, instance, this.#store, watch);
+    const claim: Store['claim'] = (request) => {
+      this.#ledger.asked(request);
+      return faulty.claim(request);
+    };
     const engine = createEngine({
-      store: faultyStore(this.#world, this.#weather, instance, this.#store, watch),
+      store: { ...faulty, claim },
       brokers: [this.#broker.seenBy(instance, this.#weather)],
       policy,
       lane: { concurrency: this.#world.between(1, 4), timeout: 1000, openFor: 1000, failures: 3 },
