@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyRequest } from 'fastify';
-import { JsonTooDeep, MAX_DEPTH, parseExactly } from './exact-json.ts';
+import { MAX_DEPTH } from '../json-depth.ts';
+import { JsonTooDeep, parseExactly } from './exact-json.ts';
 import { faultPlace } from './json-place.ts';
 import type { WireFault } from './faults.ts';
 import { Problem } from './problem.ts';

@@ -1,5 +1,7 @@
 /** JSON without loss: what a payload says is passed on as it was said, whatever numbers can hold here. */
 
+import { MAX_DEPTH, tooDeepAt } from '../json-depth.ts';
+
 /** `{ rawJSON: '12345678901234567890' }` is written as those digits. In Node since 21; the types lag behind. */
 const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => object };
 
@@ -7,9 +9,6 @@ type Reviver = (key: string, value: unknown, context: { source?: string }) => un
 
 /** An integer of so many digits may be more than a double holds, up to 15 always fit; and so may such a power. */
 const LONG_NUMBER = /\d{16}|(?:^|[\s:,[])-?[\d.]+[Ee]\+?\d{3}/;
-
-/** The deepest nesting that is read. Reading with a reviver, writing and comparing all recurse once per level. */
-export const MAX_DEPTH = 512;
 
 /** A JSON text whose brackets are nested deeper than `MAX_DEPTH`. */
 export class JsonTooDeep extends Error {
@@ -25,7 +24,7 @@ export class JsonTooDeep extends Error {
 
 /**
  * What a text says. Integers and powers beyond what a double holds are kept digit by digit. Throws a SyntaxError, or
- * `JsonTooDeep`. The depth is checked first: the platform's parser takes a second for 8 MB of brackets.
+ * `JsonTooDeep`.
  */
 export function parseExactly(text: string): unknown {
   const position = tooDeepAt(text);
@@ -54,28 +53,4 @@ const keepDigits: Reviver = (_, value, { source }) => {
 
 function parseWith(text: string, reviver: Reviver): unknown {
   return (JSON.parse as (text: string, reviver: Reviver) => unknown)(text, reviver);
-}
-
-/** Where the first bracket stands that is nested too deep, strings left out; undefined: nowhere. */
-function tooDeepAt(text: string): number | undefined {
-  let depth = 0;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (code === 0x22) i = endOfText(text, i);
-    else if (code === 0x5b || code === 0x7b) {
-      if (++depth > MAX_DEPTH) return i;
-    } else if (code === 0x5d || code === 0x7d) depth--;
-  }
-  return undefined;
-}
-
-/** Where the string that begins there ends. A quote behind an odd number of backslashes does not end it. */
-function endOfText(text: string, start: number): number {
-  for (let end = start + 1; ; end++) {
-    end = text.indexOf('"', end);
-    if (end === -1) return text.length;
-    let first = end;
-    while (text.charCodeAt(first - 1) === 0x5c) first--;
-    if ((end - first) % 2 === 0) return end;
-  }
 }

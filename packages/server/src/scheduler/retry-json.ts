@@ -1,3 +1,4 @@
+import { MAX_DEPTH, tooDeepAt } from '../json-depth.ts';
 import {
   type Classification,
   classifications,
@@ -7,16 +8,16 @@ import {
   type RetryMessage,
   unreadable,
 } from './retry-fields.ts';
-import { isDeeper } from './json-depth.ts';
 
 /** Strict about types; `null` is as good as absent; names that are not known are passed over. */
 export function decodeJson(bytes: Uint8Array): Decoded {
-  if (bytes.length > LARGE_BYTES && isDeeper(bytes, MAX_DEPTH)) {
-    return unreadable(`Its JSON is nested more than ${MAX_DEPTH} levels deep.`);
-  }
   let data: unknown;
   try {
-    data = JSON.parse(utf8.decode(bytes));
+    const text = utf8.decode(bytes);
+    if (tooDeepAt(text) !== undefined) {
+      return unreadable(`Its JSON is nested more than ${MAX_DEPTH} levels deep.`);
+    }
+    data = JSON.parse(text);
   } catch {
     // Without the parser's own words: they quote the message.
     return unreadable('It is not JSON in UTF-8.');
@@ -57,10 +58,6 @@ export function encodeJson(
 type FieldReader = (given: Record<string, unknown>, fields: RetryFields) => string | undefined;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-/** JSON.parse takes more than a second for 5 MB of brackets. Of less it is fast enough to be asked at once. */
-const LARGE_BYTES = 64 * 1024;
-const MAX_DEPTH = 1000;
 
 const INT64_MAX = 2 ** 63;
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;

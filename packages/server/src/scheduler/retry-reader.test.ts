@@ -403,6 +403,9 @@ describe('the size limit', () => {
   const payloadOf = (bytes: number) => new Uint8Array(bytes).fill(255);
   const readWith = (payload: Uint8Array, maxPayloadBytes = options.maxPayloadBytes) =>
     retryReader({ ...options, maxPayloadBytes })(received(payload));
+  const failureOf = (json: string) =>
+    itemOf(retryReader(options)(received(Buffer.from(json), { contentType: 'application/json' })))
+      .failure.message;
 
   it.each(encodings)('is for the original payload: 900 kB in %s are accepted', (_, encode) => {
     const originalPayload = payloadOf(900_000);
@@ -470,10 +473,12 @@ describe('the size limit', () => {
   });
 
   it('does not let a large message of nothing but brackets block the process', () => {
-    const deep = Buffer.from('['.repeat(5_000_000));
-    const { item } = retryReader(options)(received(deep, { contentType: 'application/json' })) as {
-      item: { failure: { message: string } };
-    };
-    expect(item.failure.message).toBe('Its JSON is nested more than 1000 levels deep.');
+    expect(failureOf('['.repeat(5_000_000))).toBe('Its JSON is nested more than 512 levels deep.');
+  });
+
+  it('reads no small message that is nested deeper than the API takes', () => {
+    const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+    expect(failureOf(nested(513))).toBe('Its JSON is nested more than 512 levels deep.');
+    expect(failureOf(nested(512))).toBe('It is JSON, but no object.');
   });
 });
