@@ -32,10 +32,6 @@ async function stage(items: number) {
       instance,
       nowMs: () => clock.now(),
       pollMs: 1000,
-      lending: {
-        batchSize: (count: number) => Promise.resolve(count),
-        lend: <T>(act: () => T) => act(),
-      },
       ended: nothing,
     };
     return new JobRunner(parts);

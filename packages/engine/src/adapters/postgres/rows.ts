@@ -165,12 +165,12 @@ function failureOf(json: unknown, message: string | null): Failure {
   return message === null ? rest : { ...rest, message };
 }
 
-/** With a name for each: rows of the caller's client are objects, and equal names would fall together. */
 /** A list that the server has put together as JSON; NULL where it had nothing to put together. */
 export function listOf<T>(json: unknown): T[] {
   return (parsed(json) ?? []) as T[];
 }
 
+/** With a name for each: rows of the caller's client are objects, and equal names would fall together. */
 function columnsOf(expressions: Readonly<Record<string, string>>): string[] {
   return Object.entries(expressions).map(([name, expression]) => `${expression} AS ${name}`);
 }
