@@ -1,6 +1,6 @@
 import type { DefinedPolicy } from 'redrive';
+import { DueLanes } from './due-lanes.ts';
 import type { Host } from './host.ts';
-import { LaneAgenda } from './lane-agenda.ts';
 import { LaneDocuments, type SharedLane } from './lane-documents.ts';
 import {
   afterFailure,
@@ -101,7 +101,7 @@ export class Lanes {
   readonly queued = new Set<Lane>();
   /** Those of them whose starts are limited. */
   readonly rated = new Set<RatedLane>();
-  readonly agenda = new LaneAgenda((name) => this.#touch(name));
+  readonly agenda = new DueLanes((name) => this.#touch(name));
   readonly documents: LaneDocuments;
   readonly #schedule: Schedule;
   readonly #host: Host;

@@ -5,7 +5,7 @@ import type { Lane } from './lanes.ts';
  * Which lanes have something to claim, and from when on, in local monotonic time. A lane that only waits for its time
  * costs a name and a number here, so that there may be very many of them.
  */
-export class LaneAgenda {
+export class DueLanes {
   readonly #waiting = new Agenda<string>();
   /** Something in them may be claimed now. */
   readonly #due = new Map<string, Lane>();
