@@ -3,7 +3,7 @@ import type { ChannelModel, Channel } from 'amqplib';
 import { OVERSIZED_QUEUE, topologyOf } from '../scheduler/queues.ts';
 import { hiddenUrl } from '../settings/hide.ts';
 import type { Settings } from '../settings/settings.ts';
-import { type Finding, findingsAbout } from './finding.ts';
+import { countOf, type Finding, findingsAbout } from './finding.ts';
 
 const finding = findingsAbout('broker');
 
@@ -166,7 +166,3 @@ function textOf(error: unknown): string {
 }
 
 const MAX_TEXT = 300;
-
-function countOf(number: number, one: string): string {
-  return `${number.toLocaleString('en-US')} ${one}${number === 1 ? '' : 's'}`;
-}

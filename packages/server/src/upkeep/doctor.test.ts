@@ -140,7 +140,7 @@ describe('the whole examination', () => {
     expect(findings).toContainEqual({
       about: 'inbox',
       level: 'warning',
-      what: 'In queue:orders 6247 tasks wait behind 31 items of the inbox, which hold their place in an ordering key.',
+      what: 'queue:orders: 6,247 tasks waiting behind 31 open items of the inbox, of the same ordering keys.',
       advice: 'Replay, resolve or discard the items: redrive review list --lane queue:orders.',
     });
   });

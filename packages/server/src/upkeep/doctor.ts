@@ -6,7 +6,7 @@ import { examineBroker } from './doctor-broker.ts';
 import { examineDisk } from './doctor-disk.ts';
 import { clockSkew } from './doctor-host.ts';
 import { examineStore } from './doctor-store.ts';
-import { type Finding, worstFirst } from './finding.ts';
+import { countOf, type Finding, worstFirst } from './finding.ts';
 
 /** What a running server says of itself; `away`: nobody answers there. */
 export type ServerAnswer =
@@ -127,7 +127,7 @@ function blocked(answer: ServerAnswer): Finding[] {
   return answer.blocked.map(({ lane, tasks, items }) => ({
     about: 'inbox',
     level: 'warning',
-    what: `In ${lane} ${tasks} tasks wait behind ${items} items of the inbox, which hold their place in an ordering key.`,
+    what: `${lane}: ${countOf(tasks, 'task')} waiting behind ${countOf(items, 'open item')} of the inbox, of the same ordering keys.`,
     advice: `Replay, resolve or discard the items: redrive review list --lane ${lane}.`,
   }));
 }

@@ -1,6 +1,6 @@
 /** What a look at one part of the system has found. */
 export interface Finding {
-  /** Which part: `configuration`, `database`, `broker`, `clock`, `disk`, `server`. */
+  /** Which part: `configuration`, `database`, `broker`, `clock`, `disk`, `server`, `inbox`. */
   about: string;
   /** `broken`: it does not work so. `warning`: it will not for long, or not well. `note`: good to know. */
   level: Level;
@@ -21,6 +21,11 @@ export function findingsAbout(about: string) {
     what,
     ...(advice === undefined ? {} : { advice }),
   });
+}
+
+/** `1 message`, `1,200 messages`. */
+export function countOf(number: number, one: string): string {
+  return `${number.toLocaleString('en-US')} ${one}${number === 1 ? '' : 's'}`;
 }
 
 /** `450 KiB`, `1.4 GiB`. */

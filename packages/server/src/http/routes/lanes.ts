@@ -15,7 +15,7 @@ export const laneRoutes: Routes = (app, { engine }) => {
         ...about(
           'lanes',
           'List lanes',
-          'A lane is one queue or one HTTP origin. By name. Lanes without work are forgotten after a while.',
+          'A lane is one queue or one HTTP origin. They are sorted by name. Lanes without work are forgotten after a while.',
         ),
         querystring: LaneFilter,
         ...answers({ 200: LaneList }, 'INVALID_CURSOR'),

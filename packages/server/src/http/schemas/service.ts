@@ -68,16 +68,21 @@ export const LaneFilter = Type.Object(
   { additionalProperties: false },
 );
 
-export const LaneList = Type.Interface([listOf(ref('Lane'), 'Lanes.')], {
-  counts: Type.Optional(
-    Type.Object(
-      Object.fromEntries([...laneStates, 'blocked'].map((state) => [state, Type.Integer()])),
-      {
-        description: 'All lanes by state, and those with blocked tasks, whatever the filter says.',
-      },
+export const LaneList = Type.Interface(
+  [listOf(ref('Lane'), 'Lanes.')],
+  {
+    counts: Type.Optional(
+      Type.Object(
+        Object.fromEntries([...laneStates, 'blocked'].map((state) => [state, Type.Integer()])),
+        {
+          description:
+            'All lanes by state, and those with blocked tasks, whatever the filter says.',
+        },
+      ),
     ),
-  ),
-});
+  },
+  { description: 'Lanes, by name.' },
+);
 
 export const LanePath = Type.Object({ lane: name(512) });
 
