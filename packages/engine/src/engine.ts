@@ -153,8 +153,8 @@ export interface LaneReport {
   /** Ms until the first of what waits is due; absent: nothing waits. */
   nextInMs?: number;
   /**
-   * Tasks that wait behind open items of the inbox, which hold their place in an ordering key, and how many items these
-   * are. Absent: none. At most 1000 items are looked at, and 1000 tasks behind each.
+   * Tasks that wait behind an open item of the inbox with the same ordering key, and how many such items there are.
+   * Absent: none. At most 1000 items are looked at, and 1000 tasks behind each.
    */
   blocked?: number;
   blockedBy?: number;

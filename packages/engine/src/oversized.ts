@@ -102,7 +102,10 @@ export class OversizedMessages {
       why: `A message of ${bytes} bytes is too large to be stored (${MAX_MESSAGE_BYTES} at most). ${why} Nothing more is read from ${source} until that works; it is tried again.`,
     };
     if (!isNew) return;
-    host.log.error({ source, bytes, why }, 'a source has stopped: a large message has no place');
+    host.log.error(
+      { source, bytes, why },
+      'a source has stopped: a large message could not be published',
+    );
     stuck();
   }
 

@@ -2,7 +2,7 @@ import type { Log } from './host.ts';
 
 const MAX_WARNED = 100;
 
-/** Tells once of each lane that has tasks and that nobody in this process delivers to: it may be a slip. */
+/** Warns once about each lane that has tasks and that this process cannot deliver to: its name may be misspelt. */
 export class UnservedLanes {
   readonly #log: Log;
   readonly #warned = new Set<string>();
@@ -14,6 +14,9 @@ export class UnservedLanes {
   saw(lane: string): void {
     if (this.#warned.has(lane) || this.#warned.size >= MAX_WARNED) return;
     this.#warned.add(lane);
-    this.#log.warn({ lane }, 'nobody delivers there in this process: it waits for one who does');
+    this.#log.warn(
+      { lane },
+      'this process cannot deliver to a lane that has tasks: they wait for another instance',
+    );
   }
 }

@@ -15,8 +15,8 @@ export interface Surroundings {
   hasHook: boolean;
 }
 
-/** What came of an erase. */
-interface Outcome {
+/** What an erase did in the store and in the audit trail. */
+interface EraseResult {
   item: InboxItem;
   /** The note on the group of its item. */
   note: string | undefined;
@@ -28,8 +28,11 @@ interface Outcome {
 }
 
 /** Where something may be left: only what applies to this message and this engine. */
-export function notReached({ hasBroker, hasHook }: Surroundings, outcome: Outcome): NotReached[] {
-  const { item, note, isTrailKept, store, ofStore } = outcome;
+export function notReached(
+  { hasBroker, hasHook }: Surroundings,
+  result: EraseResult,
+): NotReached[] {
+  const { item, note, isTrailKept, store, ofStore } = result;
   return [
     ...ofStore,
     ...(isTrailKept ? [trail] : []),
@@ -57,7 +60,7 @@ const brokerQueues: NotReached = {
 
 const hook: NotReached = {
   what: 'entry_hook',
-  why: 'The inbox hook or webhook was told the text of the failure. It is with the receiver, and a webhook also has it in the finished task that carried it.',
+  why: 'The inbox hook or webhook received the text of the failure. A webhook also has that text in the finished task that delivered it.',
   todo: 'Erase it at the receiver. The finished task is deleted after its retention.',
 };
 
@@ -69,14 +72,14 @@ const logs: NotReached = {
 
 const backups: NotReached = {
   what: 'backups',
-  why: 'Backups and snapshots of the store were made before.',
+  why: 'Backups and snapshots of the store from before the erase still have the message.',
   todo: 'Delete the backups, or erase the message again after a restore.',
 };
 
 function destination(lane: string): NotReached {
   return {
     what: 'destination',
-    why: `What was delivered to ${lane} is there.`,
+    why: `Redrive cannot take back what was delivered to ${lane}.`,
     todo: 'Erase it at the destination, if it was delivered.',
   };
 }

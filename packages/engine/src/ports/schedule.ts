@@ -64,8 +64,8 @@ export interface Schedule {
   lanes(page: { after?: string; limit: number }): Promise<LaneAgenda[]>;
 
   /**
-   * The lanes in which tasks wait behind an open item of the inbox, which holds its place in their ordering key, in order.
-   * Looks at no more items than the limit says, and at no more tasks behind each. Where `ordering` is declared.
+   * The lanes in which tasks wait behind an open item of the inbox with the same ordering key, sorted by name. Looks at no
+   * more items than `limits.items`, and at no more tasks behind each than `limits.tasks`. Needed with `ordering`.
    */
   blocked(limits: BlockedLimits): Promise<BlockedLane[]>;
 

@@ -106,7 +106,7 @@ function addHooks(
     deadlines.begin(reply);
     void reply.headers(securityHeaders);
     if (state.isStopping) done(new Problem('STOPPING', 'The service stops. Ask again soon.'));
-    else if (!connections.isCrowded(request.raw.socket)) done();
+    else if (!connections.isOverLimit(request.raw.socket)) done();
     else {
       void reply.header('connection', 'close');
       done(isHealth(request) ? undefined : tooManyConnections());

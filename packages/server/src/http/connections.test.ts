@@ -197,15 +197,15 @@ describe('requests that never end', () => {
     const server = createServer((_, response) => void responses.push(response));
     const connections = new Connections({ ...limits, now: () => nowMs });
     connections.watch(server);
-    const crowded: boolean[] = [];
-    server.on('request', ({ socket }) => crowded.push(connections.isCrowded(socket)));
+    const overLimit: boolean[] = [];
+    server.on('request', ({ socket }) => overLimit.push(connections.isOverLimit(socket)));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     return {
       ...arriving(server, () => port),
       advance: (ms: number) => (nowMs += ms),
-      crowded,
+      overLimit,
       responses,
       end: () => server.close(),
     };
@@ -215,7 +215,7 @@ describe('requests that never end', () => {
     ['half a request', HALF],
     ['nothing', ''],
   ])('keep others out for a moment only: %s', async (_, text) => {
-    const { join, leave, hasRead, advance, crowded, end } = await slowServer();
+    const { join, leave, hasRead, advance, overLimit, end } = await slowServer();
     const slow: Client[] = [];
     for (let i = 0; i < limits.max; i++) {
       const client = await join();
@@ -228,14 +228,14 @@ describe('requests that never end', () => {
     advance(699);
     const early = await join();
     early.write(`${HALF}\r\n`);
-    await vi.waitFor(() => expect(crowded).toEqual([true]));
+    await vi.waitFor(() => expect(overLimit).toEqual([true]));
     expect(slow.every(({ isOpen }) => isOpen)).toBe(true);
     await leave(early);
 
     advance(1);
     const late = await join();
     late.write(`${HALF}\r\n`);
-    await vi.waitFor(() => expect(crowded).toEqual([true, false]));
+    await vi.waitFor(() => expect(overLimit).toEqual([true, false]));
     await slow[0]!.ended();
     expect(slow.slice(1).every(({ isOpen }) => isOpen)).toBe(true);
     end();

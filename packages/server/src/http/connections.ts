@@ -29,7 +29,7 @@ export class Connections {
   /** Those whose request has not come in whole, the oldest first, and since when. */
   readonly #unfinished = new Map<Socket, number>();
   /** Those that came when no other could make room. */
-  readonly #crowded = new WeakSet<Socket>();
+  readonly #overLimit = new WeakSet<Socket>();
 
   constructor(options: Options) {
     this.#options = { now: () => performance.now(), onFull: () => undefined, ...options };
@@ -46,12 +46,12 @@ export class Connections {
   }
 
   /** Whether there is no room for more than a health probe on this connection. */
-  isCrowded(socket: Socket): boolean {
-    return this.#crowded.has(socket) && this.#open.size > this.#options.max;
+  isOverLimit(socket: Socket): boolean {
+    return this.#overLimit.has(socket) && this.#open.size > this.#options.max;
   }
 
   #add(socket: Socket): void {
-    if (this.#open.size >= this.#options.max && !this.#makeRoom()) this.#crowded.add(socket);
+    if (this.#open.size >= this.#options.max && !this.#makeRoom()) this.#overLimit.add(socket);
     this.#open.set(socket, 0);
     this.#unfinished.set(socket, this.#options.now());
     socket.once('close', () => this.#remove(socket));

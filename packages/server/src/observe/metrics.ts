@@ -171,7 +171,7 @@ export class ServiceMetrics implements Metrics {
   }
 
   /** Messages whose own time to live is not carried on. */
-  unexpired(source: string, count: number): void {
+  droppedExpiration(source: string, count: number): void {
     if (count > 0) this.#set.expirationDropped.inc({ source: this.#sources.of(source) }, count);
   }
 

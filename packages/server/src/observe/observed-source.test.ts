@@ -21,7 +21,7 @@ async function sourceOf(
     tookIn: tell('tookIn'),
     entered: tell('entered'),
     redelivered: tell('redelivered'),
-    unexpired: tell('unexpired'),
+    droppedExpiration: tell('droppedExpiration'),
   };
   const broker = createTestBroker();
   const options = {
@@ -120,7 +120,12 @@ describe('what a source takes in', () => {
     const broker = createTestBroker();
     broker.consume = async () => Object.defineProperty(consumer, 'state', { get: () => now.state });
     const nobody = () => {};
-    const metrics = { tookIn: nobody, entered: nobody, redelivered: nobody, unexpired: nobody };
+    const metrics = {
+      tookIn: nobody,
+      entered: nobody,
+      redelivered: nobody,
+      droppedExpiration: nobody,
+    };
     const observed = observedSource({ broker, source: 'q', read: () => failure }, { metrics });
     const limits = { maxMessages: 1, maxBytes: 1 };
     const seen = await observed.broker.consume('q', limits, () => {});
@@ -155,7 +160,7 @@ describe('what a source takes in', () => {
     await consumer.ack(messages);
     expect(told).toEqual([
       ['tookIn', 'q', 'taken', 4],
-      ['unexpired', 'q', 2],
+      ['droppedExpiration', 'q', 2],
     ]);
   });
 

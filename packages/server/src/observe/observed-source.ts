@@ -14,7 +14,7 @@ import { readTraceparent } from './traceparent.ts';
 import { replaced } from './wrapped.ts';
 
 interface Parts {
-  metrics: Pick<ServiceMetrics, 'tookIn' | 'entered' | 'redelivered' | 'unexpired'>;
+  metrics: Pick<ServiceMetrics, 'tookIn' | 'entered' | 'redelivered' | 'droppedExpiration'>;
 }
 
 const MAX_LINKS = 128;
@@ -81,7 +81,7 @@ export function observedSource(options: SourceOptions, { metrics }: Parts): Sour
     metrics.tookIn(source, 'oversized', tooLarge);
     metrics.tookIn(source, 'taken', messages.length - unreadable - tooLarge);
     metrics.redelivered(redelivered);
-    metrics.unexpired(source, expiring);
+    metrics.droppedExpiration(source, expiring);
     endSpans(messages);
   }
 

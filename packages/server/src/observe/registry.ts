@@ -122,12 +122,12 @@ export function createMetricSet() {
 
     blockedTasks: gauge(
       'redrive_lane_blocked_tasks',
-      'Tasks that wait behind open items of the inbox, which hold their place in an ordering key, by lane.',
+      'Tasks by lane that wait behind an open item of the inbox with the same ordering key.',
       ['lane'],
     ),
     blockedItems: gauge(
       'redrive_lane_blocked_items',
-      'Open items of the inbox that tasks of their ordering key wait behind, by lane.',
+      'Open items of the inbox by lane that tasks with the same ordering key wait behind.',
       ['lane'],
     ),
 

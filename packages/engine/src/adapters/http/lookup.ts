@@ -8,7 +8,7 @@ import { never, type Refusal } from './allow.ts';
 /** All addresses of a host, as texts, in the order in which to try them. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
-const WAY_OUT = 'If it should be, name it in `allow` (`REDRIVE_HTTP_ALLOW` of the service).';
+const ADVICE = 'If it should be, name it in `allow` (`REDRIVE_HTTP_ALLOW` of the service).';
 
 /** The address of a destination is not one to connect to. */
 export class AddressRefused extends Error {
@@ -17,10 +17,10 @@ export class AddressRefused extends Error {
 
   /** `unlisted`: the name is not in the list, and was not looked up. */
   constructor(host: string, kind: AddressKind | 'unlisted') {
-    if (kind === 'unlisted') super(`The host '${host}' is not allowed. ${WAY_OUT}`);
+    if (kind === 'unlisted') super(`The host '${host}' is not allowed. ${ADVICE}`);
     else {
       // Without the address itself: who may submit a task need not learn what is inside.
-      const verdict = never.has(kind) ? 'never allowed.' : `not allowed. ${WAY_OUT}`;
+      const verdict = never.has(kind) ? 'never allowed.' : `not allowed. ${ADVICE}`;
       super(`The host '${host}' has a ${kind} address, which is ${verdict}`);
     }
   }

@@ -59,7 +59,7 @@ export function secretFault(secret: unknown): string | undefined {
   if (typeof secret !== 'object' || secret === null) return shape;
   const { origins } = secret as { origins?: unknown };
   if (origins === undefined || (Array.isArray(origins) && origins.length === 0)) {
-    return "has no `origins`, so any receiver could be sent it. List where it may go, such as ['https://api.example.com'].";
+    return "has no `origins`, so it could be sent to any receiver. List the origins that it may be sent to, such as ['https://api.example.com'].";
   }
   if (!Array.isArray(origins) || !origins.every(isOrigin)) {
     return "has `origins` that are not a list of origins such as 'https://api.example.com'.";

@@ -95,7 +95,7 @@ interface Listener {
   receive: (message: Received) => void;
   held: Map<unknown, Message>;
   bytes: number;
-  /** It gets nothing more until it holds nothing. */
+  /** Hands over nothing more until everything it has handed over is settled. */
   isDraining: boolean;
 }
 

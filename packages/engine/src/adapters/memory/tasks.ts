@@ -98,7 +98,7 @@ export class TaskTable {
     if (this.#ids.get(identity(task)) === task.id) this.forgetIdentity(task);
   }
 
-  /** Its message at its destination is not known by it any more. */
+  /** The same message to the same destination is a new task from now on. */
   forgetIdentity(task: Pick<Task, 'messageId' | 'destination'>): void {
     this.#ids.delete(identity(task));
   }

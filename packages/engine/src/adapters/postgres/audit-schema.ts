@@ -2,7 +2,7 @@ import { KEY_LENGTH, MESSAGE_MARK } from '../../erase/audit-key.ts';
 import type { Names } from './names.ts';
 import type { Index } from './schema.ts';
 
-/** Whether an event names a message, and the key of that message. Queries repeat both, so that their index is found. */
+/** Whether an event names a message, and the key of that message. Queries repeat both, so that the index is used. */
 export const namesMessage = `strpos(event::text, '${MESSAGE_MARK}') > 0`;
 // As text: an operator for JSON fails by an event in which some text is half a character.
 const fromId = `substr(event::text, strpos(event::text, '${MESSAGE_MARK}') + ${MESSAGE_MARK.length}, ${KEY_LENGTH})`;

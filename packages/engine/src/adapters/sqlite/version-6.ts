@@ -1,11 +1,11 @@
 import { KEY_LENGTH, MESSAGE_MARK } from '../../erase/audit-key.ts';
 
-/** Whether an event names a message, and the key of that message. Queries repeat both, so that their index is found. */
+/** Whether an event names a message, and the key of that message. Queries repeat both, so that the index is used. */
 export const namesMessage = `instr(event, '${MESSAGE_MARK}') > 0`;
 const fromId = `substr(event, instr(event, '${MESSAGE_MARK}') + ${MESSAGE_MARK.length}, ${KEY_LENGTH})`;
 export const messageKey = `substr(${fromId}, 1, instr(${fromId} || '"', '"') - 1)`;
 
-/** Who lies in the inbox and holds its place in a line. Queries repeat it, so that its index is found. */
+/** A failed task in the inbox that keeps its place in a line. Queries repeat this text, so that SQLite uses its index. */
 export const isDead = `status = 'failed' AND line IS NOT NULL AND on_dead IS NULL`;
 
 /**

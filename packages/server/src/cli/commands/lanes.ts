@@ -44,7 +44,7 @@ export const commands: readonly Command[] = [
     },
     examples: [
       'redrive lanes list # by name',
-      'redrive lanes list --state open # what rests',
+      'redrive lanes list --state open # lanes whose breaker is open',
       'redrive lanes list --blocked # where tasks wait behind an item of the inbox',
     ],
     async run({ options, json }, io) {

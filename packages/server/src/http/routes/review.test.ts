@@ -190,7 +190,7 @@ describe.each(['memory', 'sqlite'] as const)('review, on %s', (store) => {
     const { not_reached: places } = erased.body as { not_reached: { what: string }[] };
     expect(places).toContainEqual({
       what: 'destination',
-      why: 'What was delivered to queue:orders is there.',
+      why: 'Redrive cannot take back what was delivered to queue:orders.',
       todo: 'Erase it at the destination, if it was delivered.',
     });
     // No webhook is configured.

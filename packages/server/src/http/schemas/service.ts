@@ -18,11 +18,13 @@ export const Lane = Type.Object(
     blocked: Type.Optional(
       Type.Integer({
         description:
-          'Tasks that wait behind open items of the inbox, which hold their place in an ordering key. Absent: none.',
+          'Tasks that wait behind an open item of the inbox with the same ordering key. Absent: none.',
       }),
     ),
     blocked_by: Type.Optional(
-      Type.Integer({ description: 'How many items these are: replay, resolve or discard them.' }),
+      Type.Integer({
+        description: 'How many items they wait behind. Replay, resolve or discard these items.',
+      }),
     ),
     paused_by: Type.Optional(Type.String()),
     probe_in_ms: Type.Optional(
