@@ -14,6 +14,8 @@ interface DispatcherSettings extends ClaimLimits {
 }
 
 const LANES_PER_LOOK = 1000;
+/** Deliveries are started for so long in one turn of the event loop. */
+const START_MS = 5;
 
 /**
  * Due, claimed, delivered, settled. Sleeps until the next due time it knows, is woken when something earlier
@@ -139,9 +141,13 @@ export class Dispatcher {
   }
 
   #startAll(): void {
+    const { clock } = this.#host;
+    const endAt = clock.monotonic() + START_MS;
     for (const lane of this.#lanes.queued) {
       this.#startQueued(lane);
       if (lane.queue.length === 0) this.#lanes.queued.delete(lane);
+      // A thousand lanes that became due together would hold up everything else.
+      if (clock.monotonic() >= endAt) return this.wake();
     }
   }
 
