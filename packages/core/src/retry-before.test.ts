@@ -279,6 +279,19 @@ describe('while beforeRetry is pending', () => {
     expect(fn).toHaveBeenCalledTimes(1);
   });
 
+  it('the deadline ends the call, also where its timer fires a moment early', async () => {
+    const virtual = virtualClock();
+    const setTimer: typeof virtual.setTimer = (callback, ms) => virtual.setTimer(callback, ms - 1);
+    const clock = { ...virtual, setTimer };
+    const fn = vi.fn(fail);
+    const policy = { base: 10, jitter: 'none', deadline: 50 } as const;
+    const beforeRetry = () => new Promise<void>(() => {});
+    const settled = retry(fn, policy, { clock, beforeRetry }).catch((e: unknown) => e);
+    await virtual.advance(49);
+    expect(await settled).toMatchObject({ code: 'DEADLINE', attempts: 1 });
+    expect(fn).toHaveBeenCalledTimes(1);
+  });
+
   it('an abort by itself ends the call, whether it throws or not', async () => {
     for (const error of [undefined, new Error('token')]) {
       const clock = virtualClock();

@@ -248,6 +248,25 @@ describe('a claim', () => {
     expect(await store.list({ status: 'pending', limit: 9 })).toEqual([]);
   });
 
+  it('is not held up by thousands of paused lanes whose time comes first', async () => {
+    const { clock, engine, store } = stage({ brokers: [createTestBroker()] });
+    const at: number[] = [];
+    engine.handle('free', () => at.push(clock.monotonic()));
+    const paused = { paused: { atMs: 0 }, breaker: { state: 'closed' } };
+    const queues = Array.from({ length: 5000 }, (_, n) => `queue-${n}`);
+    for (const queue of queues) await store.writeState(`lane:queue:${queue}`, paused, 0);
+    await engine.start();
+    const dueAt = clock.now() + 1000;
+    await engine.submitMany(
+      queues.map((address) => ({ to: { kind: 'queue', address }, payload: 1, dueAt })),
+    );
+    await engine.submit('free', 1, { dueAt: dueAt + 1 });
+    await clock.advance('1m');
+    expect(at).toHaveLength(1);
+    // One turn looks at some of the lanes only, and the next turn comes a moment later.
+    expect(at[0]).toBeLessThan(1010);
+  });
+
   it('does not let a lane that is full hold up another', async () => {
     const { clock, engine } = stage();
     const at: number[] = [];

@@ -116,6 +116,13 @@ describe('deliveries that end out of order', () => {
     expect(history.failures).toBeGreaterThan(30);
   });
 
+  it('that worked, and began before another success did, take nothing back', () => {
+    const worked = afterSuccess(historyOf(works(100)), 1000, settings);
+    const slow = afterSuccess(worked, 500, settings);
+    const failed = { taskId: 1, startedAt: 999, isRefused: false };
+    expect(afterFailure(slow, failed, settings).run.length).toBe(0);
+  });
+
   it('and are still in flight may succeed: a flaky lane is given the failures that go with them', () => {
     const flaky = historyOf(everyNth(2));
     const alone = failuresToOpen(flaky, settings, 0);

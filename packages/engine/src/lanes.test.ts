@@ -6,7 +6,7 @@ import { createEngine } from './engine.ts';
 import { type EngineOptions, laneSettings } from './engine-options.ts';
 import type { EngineEvent } from './events.ts';
 import { hostOf, type Log } from './host.ts';
-import { Lanes } from './lanes.ts';
+import { type Entry, Lanes } from './lanes.ts';
 import { createTestBroker } from './testing/index.ts';
 
 const nothing = () => undefined;
@@ -490,8 +490,8 @@ describe('a pause', () => {
 });
 
 describe('the lanes of an instance', () => {
-  function lanesOf(store = memory({ clock: virtualClock() })) {
-    const host = hostOf({ clock: virtualClock() });
+  function lanesOf(store = memory({ clock: virtualClock() }), clock = virtualClock()) {
+    const host = hostOf({ clock });
     return new Lanes(
       store,
       host,
@@ -520,6 +520,30 @@ describe('the lanes of an instance', () => {
     const last = [...lanes.all.keys()].slice(-1000);
     expect(last).toContain('lane 50000');
     expect(last).toContain('lane 49010');
+  });
+
+  it('take no notice of what started before their turn at probing began again', async () => {
+    const clock = virtualClock();
+    const store = memory({ clock });
+    const lanes = lanesOf(store, clock);
+    const breaker = { state: 'probing', by: 'me', limit: 4, openings: 1, untilMs: clock.now() };
+    await store.writeState('lane:a', { breaker }, 0);
+    await lanes.refresh();
+    const lane = lanes.get('a');
+    const startedAt = clock.monotonic();
+    await clock.advance(10);
+    // The turn is over, and nobody else has taken one.
+    lanes.permit(lane);
+    await clock.advance(0);
+    expect(lane.state.breaker).toMatchObject({ state: 'probing', by: 'me', limit: 1 });
+    const entry = { lane, task: { id: 1 }, startedAt } as Entry;
+    lanes.failed(entry, true);
+    lanes.worked(entry);
+    await clock.advance(0);
+    expect(lane.state.breaker).toMatchObject({ state: 'probing', limit: 1 });
+    lanes.worked({ ...entry, startedAt: clock.monotonic() });
+    await clock.advance(0);
+    expect(lane.state.breaker).toMatchObject({ state: 'probing', limit: 2 });
   });
 
   it('that only wait for their time are not made', async () => {

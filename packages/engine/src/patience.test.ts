@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { seededRandom, virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
 import type { Host } from './host.ts';
@@ -73,5 +74,17 @@ describe('pause', () => {
     expect(clock.pending).toBe(0);
     await pause(host, 1000, ending.signal);
     expect(clock.pending).toBe(0);
+  });
+
+  it('leaves no listener on any of its signals', async () => {
+    const { clock, host, ending } = stage();
+    const other = new AbortController();
+    void pause(host, 100, ending.signal, other.signal);
+    await clock.advance(100);
+    void pause(host, 100, ending.signal, other.signal);
+    other.abort();
+    for (const { signal } of [ending, other]) {
+      expect(getEventListeners(signal, 'abort')).toEqual([]);
+    }
   });
 });

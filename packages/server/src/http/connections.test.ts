@@ -241,6 +241,26 @@ describe('requests that never end', () => {
     end();
   });
 
+  it('keep a connection whose earlier request was answered', async () => {
+    const { join, responses, end } = await slowServer();
+    const busy = await join();
+    busy.write(`${HALF}\r\n${HALF}\r\n`);
+    await vi.waitFor(() => expect(responses).toHaveLength(2));
+    responses[0]!.end('first');
+    expect(await busy.answer()).toContain('first');
+    const idle = await join();
+    idle.write(`${HALF}\r\n`);
+    await vi.waitFor(() => expect(responses).toHaveLength(3));
+    responses[2]!.end('ok');
+    await idle.answer();
+    await join();
+    await join();
+    await idle.ended();
+    responses[1]!.end('second');
+    expect(await busy.answer()).toContain('second');
+    end();
+  });
+
   it('end an idle connection first', async () => {
     const { join, advance, responses, end } = await slowServer();
     const slow = await join();

@@ -89,6 +89,30 @@ test('a line that tells and is lost itself is told again, with all that was lost
   expect(messages(pipe)).toEqual(['two', 'three', 'lines of this log were lost: 2']);
 });
 
+test('a line that is lost while another one tells is told afterwards', async () => {
+  const pipe = new Pipe();
+  const { log, output } = logTo(pipe);
+  pipe.fault = new Error('ENOSPC');
+  log.info('one');
+  await soon();
+  pipe.fault = undefined;
+  pipe.isRead = false;
+  log.info('two');
+  pipe.flush();
+  // The line that tells waits for its reader, and there is no room for one more.
+  const waiting = pipe.writableLength;
+  pipe.writableLength = 1024 * 1024;
+  log.info('three');
+  pipe.writableLength = waiting;
+  expect(output.lost).toBe(2);
+  pipe.isRead = true;
+  pipe.flush();
+  log.info('four');
+  await soon();
+  const told = 'lines of this log were lost: 1';
+  expect(messages(pipe)).toEqual(['two', told, 'four', told]);
+});
+
 test('lines that nobody reads are kept up to a bound, then dropped and counted', async () => {
   const pipe = new Pipe();
   const { log, output } = logTo(pipe);

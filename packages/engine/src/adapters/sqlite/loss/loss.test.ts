@@ -1,9 +1,11 @@
 /** The file is deleted, moved or replaced while a store has it open: nothing that was accepted is lost. */
 import {
+  closeSync,
   copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -220,6 +222,18 @@ test('a settle together with a refused insert is still written', async () => {
   expect(await tasksIn(copies()[0]!)).toMatchObject([{ status: 'done' }]);
 });
 
+test('nothing is written while a copy is made: the copy would have half of it', async () => {
+  const store = await open();
+  await store.insert([newTask()]);
+  const { tasks } = await claim(store);
+  const large = Array.from({ length: 30 }, () => newTask({ payload: new Uint8Array(1_000_000) }));
+  await store.insert(large);
+  remove();
+  await expect(store.insert([newTask()])).rejects.toMatchObject({ code: 'STORE_FILE_LOST' });
+  await store.settle([{ id: tasks[0]!.id, lease: 1, to: 'done' }]);
+  expect(faults.map(({ what }) => what)).toContain('what the lost file held was copied');
+});
+
 test('the copy is renewed while the process goes on, not only when it stops', async () => {
   const store = await open();
   store.watch(() => {});
@@ -228,8 +242,9 @@ test('the copy is renewed while the process goes on, not only when it stops', as
   remove();
   await clock.advance(100);
   await copied();
-  await store.settle([{ id: tasks[0]!.id, lease: 1, to: 'done' }]);
   const [copy] = copies();
+  const former = { bytes: readFileSync(copy!), handle: openSync(copy!, 'r') };
+  await store.settle([{ id: tasks[0]!.id, lease: 1, to: 'done' }]);
   const statusIn = () => {
     const db = new DatabaseSync(copy!, { readOnly: true });
     const row = db.prepare('SELECT status FROM retry_queue').get();
@@ -241,6 +256,9 @@ test('the copy is renewed while the process goes on, not only when it stops', as
     return statusIn() === 'done';
   });
   expect(copies()).toEqual([copy]);
+  // A new file took the place of the former one, which was whole until then.
+  expect(readFileSync(former.handle)).toEqual(former.bytes);
+  closeSync(former.handle);
 });
 
 test('an idle store notices within 100 ms, while somebody watches', async () => {
