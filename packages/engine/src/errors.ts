@@ -21,7 +21,7 @@ export const errorCodes = {
   STORE_FULL: 'The disk of the store is full.',
   STORE_CORRUPT: 'The file is damaged, or is not a database.',
   STORE_FILE_LOST:
-    'The file of the store was deleted, moved or replaced while it was open. Its content was copied; the message names the copy.',
+    'The file of the store was deleted, moved or replaced while it was open, and the message names the copy of its content. Or its log is there without it.',
   STORE_NOT_LOCAL: 'The file is on a network file system, whose locks cannot be trusted.',
   SCHEMA_MISSING: 'The tables are missing and this program may not make them.',
   SCHEMA_TOO_NEW: 'The tables belong to a newer Redrive that this one cannot work with.',

@@ -138,7 +138,7 @@ const sentences: Partial<Record<EngineErrorCode, string>> = {
   STORE_FULL: 'The disk of the store is full. What was stored is safe.',
   STORE_CORRUPT: 'The store is damaged. See the log of the service.',
   STORE_FILE_LOST:
-    'The file of the store was deleted, moved or replaced while the service ran. Nothing was stored. See the log of the service.',
+    'The file of the store was deleted, moved or replaced. Nothing was stored. See the log of the service.',
   STORE_NOT_LOCAL: 'The store is on a network file system. See the log of the service.',
   SCHEMA_MISSING: 'The tables are missing. Run `redrive migrate`.',
   SCHEMA_TOO_NEW: 'The tables belong to a newer Redrive. Upgrade this instance.',

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { EngineError } from '../../errors.ts';
@@ -28,6 +28,7 @@ export function connect({ path, name }: Place, maxFileBytes: number | undefined)
   const folder = dirname(path);
   mkdirSync(folder, { recursive: true });
   assertLocal(folder);
+  assertFileOfLog(path);
   try {
     return opened(name, path, maxFileBytes);
   } catch (error) {
@@ -35,6 +36,22 @@ export function connect({ path, name }: Place, maxFileBytes: number | undefined)
     if (isCannotOpen(error)) accessSync(existsSync(path) ? path : folder, constants.W_OK);
     throw error;
   }
+}
+
+/**
+ * A log without its file is what a crash leaves after somebody moved or deleted the file alone. SQLite would delete such
+ * a log without a word when it makes a new file, and with it what was accepted last.
+ */
+function assertFileOfLog(path: string): void {
+  if (sizeOf(path) > 0 || sizeOf(`${path}-wal`) === 0) return;
+  throw new EngineError(
+    'STORE_FILE_LOST',
+    `${path} is missing or empty, but its log ${path}-wal is there and holds what was accepted last. Put the file back beside its log. If you do not need what they hold, move ${path}-wal and ${path}-shm away.`,
+  );
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /** A connection beside the first, which reads only. The file must have been opened. */

@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { backup, type DatabaseSync } from 'node:sqlite';
@@ -33,14 +33,7 @@ export async function copyToNewFile(
  * process dies, the file is whole, and needs no log beside it.
  */
 export async function copyAgain(db: DatabaseSync, copy: string): Promise<void> {
-  const fresh = reserve(`${copy}.new`);
-  try {
-    await backup(db, fresh, { rate: PAGES_PER_STEP });
-    renameSync(fresh, copy);
-  } catch (error) {
-    for (const end of ['', '-journal', '-wal', '-shm']) rmSync(fresh + end, { force: true });
-    throw error;
-  }
+  await copyVia(reserve(`${copy}.new`), db, copy);
 }
 
 async function copyInto(
@@ -49,12 +42,27 @@ async function copyInto(
   path: string,
   nowMs: number,
 ): Promise<string> {
-  const copy = reserve(join(folder, `${basename(path)}.rescued-${timeText(nowMs)}`));
+  const name = join(folder, `${basename(path)}.rescued-${timeText(nowMs)}`);
+  for (let number = 1; ; number++) {
+    const copy = number === 1 ? name : `${name}-${number}`;
+    // Only a whole copy gets this name. An empty file would be taken for the copy after a crash.
+    const fresh = reserve(`${copy}.new`);
+    if (fresh === `${copy}.new` && !existsSync(copy)) {
+      await copyVia(fresh, db, copy);
+      return copy;
+    }
+    // Somebody else has made this one, or is making it.
+    rmSync(fresh, { force: true });
+  }
+}
+
+/** By way of a file of its own, which takes the name of the copy in one step. */
+async function copyVia(fresh: string, db: DatabaseSync, copy: string): Promise<void> {
   try {
-    await copyAgain(db, copy);
-    return copy;
+    await backup(db, fresh, { rate: PAGES_PER_STEP });
+    renameSync(fresh, copy);
   } catch (error) {
-    rmSync(copy, { force: true });
+    for (const end of ['', '-journal', '-wal', '-shm']) rmSync(fresh + end, { force: true });
     throw error;
   }
 }

@@ -304,6 +304,50 @@ test('a copy overwrites nothing: a second loss at the same moment has its own', 
   expect(sizes).toHaveLength(2);
 });
 
+test('the copy has its name only when it is whole: a crash leaves no empty file that looks like it', async () => {
+  const store = await open();
+  await store.insert([newTask()]);
+  remove();
+  // Refused in the turn in which the copy began: it cannot be over.
+  await expect(store.get({ id: 1 })).rejects.toMatchObject({ code: 'STORE_FILE_LOST' });
+  expect(copies()).toEqual([]);
+  expect(readdirSync(folder)).toContainEqual(expect.stringMatching(/\.rescued-\w+Z\.new$/));
+  await copied();
+  expect(copies()).toHaveLength(1);
+  expect(readdirSync(folder)).toHaveLength(1);
+});
+
+test('a name that a crash or another process has begun to use is not used', async () => {
+  const store = await open();
+  await store.insert([newTask()]);
+  remove();
+  const begun = `${file}.rescued-20250101T000000Z.new`;
+  writeFileSync(begun, 'half a copy');
+  await store.close();
+  expect(copies()).toEqual([`${file}.rescued-20250101T000000Z-2`]);
+  expect(readFileSync(begun, 'utf8')).toBe('half a copy');
+});
+
+test.for(['missing', 'empty'])(
+  'a log whose file is %s is kept, and nothing begins without the file',
+  async (state) => {
+    const store = await open();
+    await store.insert([newTask(), newTask()]);
+    // As after a crash: somebody has moved the file alone, and the log stayed.
+    const place = join(root, 'crashed');
+    mkdirSync(place);
+    const lost = join(place, 'tasks.db');
+    copyFileSync(`${file}-wal`, `${lost}-wal`);
+    if (state === 'empty') writeFileSync(lost, '');
+    await expect(open(lost)).rejects.toMatchObject({
+      code: 'STORE_FILE_LOST',
+      message: expect.stringContaining(`${lost}-wal is there`),
+    });
+    copyFileSync(file, lost);
+    expect(await tasksIn(lost)).toHaveLength(2);
+  },
+);
+
 test('a file that is put in its place is left as it is, also by the log that was there', async () => {
   const other = await otherFile();
   const store = await open();
