@@ -1,6 +1,6 @@
 import type { Courier } from './courier.ts';
-import { type LostAgenda, newAgenda } from './lane-rate.ts';
-import type { Lane, Lanes } from './lanes.ts';
+import { type LostAgenda, newAgenda } from './lanes/lane-rate.ts';
+import type { Lane, Lanes } from './lanes/lanes.ts';
 import type { Claim, ClaimFrom } from './ports/schedule.ts';
 import type { Settler } from './settler.ts';
 import { GROUP, Solo } from './solo.ts';

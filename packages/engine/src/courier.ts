@@ -1,8 +1,8 @@
 import { classify, type Failure } from 'redrive';
 import type { Host } from './host.ts';
 import { type Circumstances, judge, type Judgement, refuse } from './judge.ts';
-import { openingMs } from './lane-state.ts';
-import type { Entry, Lanes } from './lanes.ts';
+import { openingMs } from './lanes/lane-state.ts';
+import type { Entry, Lanes } from './lanes/lanes.ts';
 import { leaseOf } from './line.ts';
 import type { Delivery, Outcome, Run } from './ports/delivery.ts';
 import type { Renewed, Schedule, Settled, Settlement } from './ports/schedule.ts';

@@ -9,7 +9,7 @@ import {
 import { EngineError } from './errors.ts';
 import { HandlerDelivery, type RegisteredHandler } from './handlers.ts';
 import type { Host } from './host.ts';
-import type { LaneSettings } from './lanes.ts';
+import type { LaneSettings } from './lanes/lanes.ts';
 import { durablePolicy } from './policies.ts';
 import type { Broker } from './ports/broker.ts';
 import type { Delivery } from './ports/delivery.ts';

@@ -2,7 +2,7 @@ import { type ClaimLimits, ClaimPlan } from './claim-plan.ts';
 import type { Courier } from './courier.ts';
 import type { Host } from './host.ts';
 import { release } from './judge.ts';
-import type { Entry, Lane, Lanes } from './lanes.ts';
+import type { Entry, Lane, Lanes } from './lanes/lanes.ts';
 import { hindrance } from './moves.ts';
 import type { Policies } from './policies.ts';
 import type { Claim, ClaimFrom, Schedule } from './ports/schedule.ts';

@@ -12,7 +12,7 @@ import type { InboxEntry } from './entry-hook.ts';
 import { EngineError } from './errors.ts';
 import type { EngineEvent } from './events.ts';
 import type { Log } from './host.ts';
-import type { LaneSettings } from './lanes.ts';
+import type { LaneSettings } from './lanes/lanes.ts';
 import { defaultPolicy, durablePolicy } from './policies.ts';
 import type { AuditOptions, AuditSink } from './ports/audit.ts';
 import type { Broker } from './ports/broker.ts';

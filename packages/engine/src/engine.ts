@@ -4,7 +4,7 @@ import type { By, EngineInbox } from './engine-inbox.ts';
 import type { EngineOptions, LaneOptions } from './engine-options.ts';
 import type { EngineError } from './errors.ts';
 import type { Handler } from './handlers.ts';
-import type { laneStates } from './lane-state.ts';
+import type { laneStates } from './lanes/lane-state.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { TaskQuery, TransactionClient } from './ports/schedule.ts';
 import type { Census } from './ports/store.ts';

@@ -25,7 +25,7 @@ export * as itemMoves from './item-moves.ts';
 export type { ItemChange } from './item-moves.ts';
 export type { Handler, HandlerContext } from './handlers.ts';
 export type { Log } from './host.ts';
-export { laneStates } from './lane-state.ts';
+export { laneStates } from './lanes/lane-state.ts';
 export * as lines from './line.ts';
 export type { Line } from './line.ts';
 export * as moves from './moves.ts';

@@ -1,6 +1,6 @@
 import type { Courier } from './courier.ts';
 import type { Host } from './host.ts';
-import type { Lanes } from './lanes.ts';
+import type { Lanes } from './lanes/lanes.ts';
 import { pause } from './patience.ts';
 import type { PruneRequest, Schedule } from './ports/schedule.ts';
 

@@ -1,5 +1,5 @@
 import type { Clock } from 'redrive';
-import type { Entry } from './lanes.ts';
+import type { Entry } from './lanes/lanes.ts';
 
 /** Suspects that run together the first time: an ordinary crash leaves many, and seldom a killer among them. */
 export const GROUP = 10;

@@ -9,7 +9,7 @@ import type {
 } from '../../ports/schedule.ts';
 import type { Census } from '../../ports/store.ts';
 import type { NewTask, Task, TaskStatus } from '../../task.ts';
-import { Agenda } from '../../agenda.ts';
+import { Agenda } from '../../lanes/agenda.ts';
 
 /** The rows, and what a claim needs to find them. A row is never changed, only replaced. */
 export class TaskTable {

@@ -126,7 +126,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'slots of a rate that somebody else has',
-    file: 'lane-rate.ts',
+    file: 'lanes/lane-rate.ts',
     from: 'if (await this.#schedule.writeState(this.#key, state, this.#version)) {',
     to: `await this.#schedule.writeState(this.#key, state, this.#version);
       if (slots.length > 0) {`,
@@ -141,7 +141,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'slots judged by a time from before a clock was set',
-    file: 'lane-rate.ts',
+    file: 'lanes/lane-rate.ts',
     from: 'this.#time.saw(nowMs, sentAt);',
     to: 'void [nowMs, sentAt];',
     seed: 3942,

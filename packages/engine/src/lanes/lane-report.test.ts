@@ -1,10 +1,10 @@
 import { seededRandom, virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
-import { memory } from './adapters/memory/index.ts';
-import { createEngine } from './engine.ts';
-import type { EngineOptions } from './engine-options.ts';
-import type { Delivery } from './ports/delivery.ts';
-import { createTestBroker } from './testing/index.ts';
+import { memory } from '../adapters/memory/index.ts';
+import { createEngine } from '../engine.ts';
+import type { EngineOptions } from '../engine-options.ts';
+import type { Delivery } from '../ports/delivery.ts';
+import { createTestBroker } from '../testing/index.ts';
 
 const http: Delivery = {
   kind: 'http',

@@ -1,8 +1,8 @@
 import type { Clock } from 'redrive';
-import { EngineError } from './errors.ts';
+import { EngineError } from '../errors.ts';
 import { type LaneState, openLane, readLaneState, saysNothing } from './lane-state.ts';
-import type { Schedule } from './ports/schedule.ts';
-import type { StoreClock } from './store-clock.ts';
+import type { Schedule } from '../ports/schedule.ts';
+import type { StoreClock } from '../store-clock.ts';
 
 /** The state of a lane and the version of the document that says so; version 0: there is none. */
 export interface SharedLane {

@@ -1,8 +1,8 @@
-import type { Host } from './host.ts';
-import { pause } from './patience.ts';
-import type { Schedule } from './ports/schedule.ts';
-import { givenBack, type RateSettings, type RateState, readRateState, reserve } from './rate.ts';
-import type { StoreClock } from './store-clock.ts';
+import type { Host } from '../host.ts';
+import { pause } from '../patience.ts';
+import type { Schedule } from '../ports/schedule.ts';
+import { givenBack, type RateSettings, type RateState, readRateState, reserve } from '../rate.ts';
+import type { StoreClock } from '../store-clock.ts';
 
 const PREFIX = 'rate:';
 /** A slot that nobody uses is given up after this, however long it would be good. */

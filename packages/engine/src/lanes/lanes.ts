@@ -1,6 +1,6 @@
 import type { DefinedPolicy } from 'redrive';
 import { DueLanes } from './due-lanes.ts';
-import type { Host } from './host.ts';
+import type { Host } from '../host.ts';
 import { LaneDocuments, type SharedLane } from './lane-documents.ts';
 import {
   afterFailure,
@@ -24,12 +24,12 @@ import {
   resumed,
   type Round,
 } from './lane-state.ts';
-import { pause } from './patience.ts';
-import type { Outcome } from './ports/delivery.ts';
-import type { Schedule } from './ports/schedule.ts';
-import type { RateSettings } from './rate.ts';
-import { StoreClock } from './store-clock.ts';
-import type { Task } from './task.ts';
+import { pause } from '../patience.ts';
+import type { Outcome } from '../ports/delivery.ts';
+import type { Schedule } from '../ports/schedule.ts';
+import type { RateSettings } from '../rate.ts';
+import { StoreClock } from '../store-clock.ts';
+import type { Task } from '../task.ts';
 
 /** What this instance knows of one lane. */
 export interface Lane {

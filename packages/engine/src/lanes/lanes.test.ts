@@ -1,13 +1,13 @@
 import type { Clock } from 'redrive';
 import { seededRandom, virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
-import { memory } from './adapters/memory/index.ts';
-import { createEngine } from './engine.ts';
-import { type EngineOptions, laneSettings } from './engine-options.ts';
-import type { EngineEvent } from './events.ts';
-import { hostOf, type Log } from './host.ts';
+import { memory } from '../adapters/memory/index.ts';
+import { createEngine } from '../engine.ts';
+import { type EngineOptions, laneSettings } from '../engine-options.ts';
+import type { EngineEvent } from '../events.ts';
+import { hostOf, type Log } from '../host.ts';
 import { type Entry, Lanes } from './lanes.ts';
-import { createTestBroker } from './testing/index.ts';
+import { createTestBroker } from '../testing/index.ts';
 
 const nothing = () => undefined;
 

@@ -1,12 +1,12 @@
 import { type Clock, isConfigError } from 'redrive';
 import { seededRandom, virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
-import { memory } from './adapters/memory/index.ts';
-import { createEngine } from './engine.ts';
-import { type EngineOptions, type LaneOptions, laneSettings } from './engine-options.ts';
-import type { Log } from './host.ts';
-import { createTestBroker, createTestEngine } from './testing/index.ts';
-import { newTask, put } from './testing/fixtures.ts';
+import { memory } from '../adapters/memory/index.ts';
+import { createEngine } from '../engine.ts';
+import { type EngineOptions, type LaneOptions, laneSettings } from '../engine-options.ts';
+import type { Log } from '../host.ts';
+import { createTestBroker, createTestEngine } from '../testing/index.ts';
+import { newTask, put } from '../testing/fixtures.ts';
 
 const nothing = () => undefined;
 
