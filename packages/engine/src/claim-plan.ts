@@ -1,3 +1,4 @@
+import { claimShares, type WantingLane } from './claim-shares.ts';
 import type { Courier } from './courier.ts';
 import { type LostAgenda, newAgenda } from './lanes/lane-rate.ts';
 import type { Lane, Lanes } from './lanes/lanes.ts';
@@ -81,6 +82,8 @@ export class ClaimPlan {
     if (from.kind === 'due') {
       for (const [i, { lane: name }] of from.lanes.entries()) {
         this.#lanes.agenda.expect(name, at(nextInMs[i], !got.has(name)));
+        const lane = this.#lanes.all.get(name);
+        if (lane) lane.hasBacklog = nextInMs[i] === 0 && got.has(name);
       }
     } else if (from.kind === 'lost') {
       const agenda = this.#agendaOf(from);
@@ -115,10 +118,11 @@ export class ClaimPlan {
 
   #due(now: number, room: number): ClaimFrom | undefined {
     const { agenda } = this.#lanes;
-    const wanting: { lane: string; limit: number }[] = [];
+    const wanting: WantingLane[] = [];
     const look = (lane: Lane): void => {
       const limit = this.#roomIn(lane);
-      if (limit > 0) wanting.push({ lane: lane.name, limit });
+      const { name, hasBacklog } = lane;
+      if (limit > 0) wanting.push({ lane: name, limit, hasBacklog });
     };
     for (const lane of agenda.due) {
       if (wanting.length >= MAX_CLAIM_LANES) break;
@@ -132,12 +136,8 @@ export class ClaimPlan {
     }
     this.#isCut = looks === MAX_LOOKS;
     if (wanting.length === 0) return undefined;
-    // An equal share for each. Whoever was asked is due again after the others: a busy lane never starves another.
-    const share = Math.max(1, Math.floor(room / wanting.length));
-    const lanes = wanting.slice(0, room).map(({ lane, limit }) => {
-      return { lane, limit: Math.min(limit, share) };
-    });
-    return { kind: 'due', lanes };
+    // Whoever was asked is due again after the others: a busy lane never starves another.
+    return { kind: 'due', lanes: claimShares(wanting, room) };
   }
 
   /** Tasks that may have killed their worker are claimed a few at a time; others as many as can start. */

@@ -267,6 +267,29 @@ describe('a claim', () => {
     expect(at[0]).toBeLessThan(1010);
   });
 
+  it('does not starve a lane with a backlog beside thousands with a task each', async () => {
+    const { clock, engine, store } = stage({ brokers: [createTestBroker()] });
+    const to = (address: string) => ({ to: { kind: 'queue', address }, payload: 1 }) as const;
+    let lanes = 0;
+    const submitToOthers = () =>
+      engine.submitMany(Array.from({ length: 1200 }, () => to(`queue-${(lanes += 1)}`)));
+    const { claim } = store;
+    const claimed: number[] = [];
+    store.claim = async (request) => {
+      const answer = await claim.call(store, request);
+      if (request.from.kind === 'due' && claimed.length < 10) {
+        claimed.push(answer.tasks.filter(({ lane }) => lane === 'queue:deep').length);
+        await submitToOthers();
+      }
+      return answer;
+    };
+    await engine.submitMany(Array.from({ length: 3000 }, () => to('deep')));
+    await submitToOthers();
+    await engine.start();
+    await clock.advance('1s');
+    expect(claimed.reduce((sum, count) => sum + count)).toBeGreaterThan(400);
+  });
+
   it('does not let a lane that is full hold up another', async () => {
     const { clock, engine } = stage();
     const at: number[] = [];

@@ -50,6 +50,8 @@ export interface Lane {
   running: Set<Entry>;
   /** Deliveries that ran out of time and have not really ended: they keep their slots for a while. */
   zombies: number;
+  /** The last claim left tasks behind that were due. */
+  hasBacklog: boolean;
   /** How long a delivery takes, smoothed; NaN: none has ended yet. */
   meanMs: number;
   /** Whether there is a way to its destination now. */
@@ -156,6 +158,7 @@ export class Lanes {
       queue: [],
       running: new Set(),
       zombies: 0,
+      hasBacklog: false,
       meanMs: NaN,
       isReachable: this.#reachOf(name),
     };
