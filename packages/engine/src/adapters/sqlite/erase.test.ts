@@ -78,6 +78,11 @@ function found(mark: string): number {
   return rawBytes().split(mark).length - 1;
 }
 
+/** Where the store says that something may be left. */
+async function leftIn(): Promise<string[]> {
+  return ((await store.scrub?.()) ?? []).map(({ what }) => what);
+}
+
 test('what is erased is in no byte of the file or of its log, while it is open and closed', async () => {
   const id = await failed('rosebud', 1);
   const { items } = await store.items({ limit: 1 });
@@ -87,7 +92,7 @@ test('what is erased is in no byte of the file or of its log, while it is open a
   expect(found('rosebud')).toBeGreaterThan(10);
   expect(await store.erase(id, 'ann')).toBe('erased');
   expect(await store.audit?.erase?.(id)).toBe(2);
-  expect(await store.scrub?.()).toEqual([]);
+  expect(await leftIn()).toEqual(['sqlite_pages']);
   expect(found('rosebud')).toBe(0);
   expect(found('other')).toBeGreaterThan(0);
   await store.close();
@@ -103,7 +108,7 @@ test('also not where many others made pages move before', async () => {
     expect(await store.erase(id)).toBe('erased');
     await store.audit?.erase?.(id);
   }
-  expect(await store.scrub?.()).toEqual([]);
+  expect(await leftIn()).toEqual(['sqlite_pages']);
   const raw = rawBytes();
   expect(gone.filter(({ mark }) => raw.includes(mark))).toEqual([]);
   expect(raw).toContain('rosebud-2-');
@@ -118,11 +123,11 @@ test('says so where a reader keeps the log', async () => {
   reader.exec('BEGIN; SELECT count(*) FROM retry_queue');
   await store.erase(id);
   await store.audit?.erase?.(id);
-  const [left, ...others] = (await store.scrub?.()) ?? [];
+  const [left] = (await store.scrub?.()) ?? [];
   expect(left).toMatchObject({ what: 'sqlite_log', todo: expect.stringContaining('once more') });
-  expect(others).toEqual([]);
+  expect(await leftIn()).toEqual(['sqlite_log', 'sqlite_pages']);
   expect(found('rosebud')).toBeGreaterThan(0);
   reader.close();
-  expect(await store.scrub?.()).toEqual([]);
+  expect(await leftIn()).toEqual(['sqlite_pages']);
   expect(found('rosebud')).toBe(0);
 });

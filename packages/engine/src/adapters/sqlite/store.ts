@@ -152,7 +152,7 @@ export class SqliteStore extends SqliteInbox implements Store {
   /** The file has zeros where something was erased (`secure_delete`); its log still has the pages from before. */
   async scrub(): Promise<NotReached[]> {
     const isEmpty = await this.#database.read((statements) => statements.emptyLog());
-    return isEmpty ? [] : [busyLog];
+    return isEmpty ? [movedRows] : [busyLog, movedRows];
   }
 
   readState(prefix: string): Promise<{ nowMs: number; documents: StateDocument[] }> {
@@ -243,6 +243,13 @@ const busyLog: NotReached = {
   what: 'sqlite_log',
   why: 'The write-ahead log of the SQLite file (-wal) could not be emptied: another connection reads an older state. It still holds pages from before.',
   todo: 'End long reads of the file, such as a backup, and erase the item once more. The log is also emptied when the last process closes the file.',
+};
+
+/** `secure_delete` clears what is deleted where it lies, but not where SQLite had moved it from. */
+const movedRows: NotReached = {
+  what: 'sqlite_pages',
+  why: 'SQLite moves rows between the pages of its file as others come and go, and may leave old bytes of them in unused parts of pages. Nobody can read them through Redrive.',
+  todo: 'If no byte may stay in the file, run VACUUM on it: sqlite3 redrive.db VACUUM. Writes wait meanwhile, so stop the service if the file is large.',
 };
 
 function refuseTransaction(tx: unknown): void {
