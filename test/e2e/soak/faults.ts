@@ -72,6 +72,8 @@ export async function deleteQueue(url: string, journal: Journal, time: Time): Pr
   await producer.start();
   const sending = producer.produce(VANISHING_PER_SECOND, time.leftMs);
   await time.until(0.5);
+  // A consumer that connects again would bring the queue back, and then leave it.
+  consumers.declares = false;
   // Only while it is empty: what it holds would be lost with it, and nobody could tell.
   await again(url, (channel) => channel.deleteQueue(VANISHING, { ifEmpty: true }));
   await consumers[Symbol.asyncDispose]();

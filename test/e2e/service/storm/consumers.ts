@@ -11,6 +11,8 @@ const REVIEW_QUEUE = 'manual-review.pending';
 export class Consumers implements AsyncDisposable {
   readonly #journal: Journal;
   readonly #peers: Peer[];
+  /** Whether a queue that is gone is declared again, by whoever connects again. */
+  declares = true;
 
   /** `of`: only this queue, and no reviews. */
   constructor(url: string, journal: Journal, of?: string) {
@@ -32,7 +34,7 @@ export class Consumers implements AsyncDisposable {
 
   async #work(connection: ChannelModel, queue: string): Promise<void> {
     const channel = await confirmChannel(connection);
-    await channel.assertQueue(queue);
+    await (this.declares ? channel.assertQueue(queue) : channel.checkQueue(queue));
     await channel.prefetch(PREFETCH);
     await channel.consume(queue, (message) => {
       if (message) void this.#receive(channel, queue, message);
