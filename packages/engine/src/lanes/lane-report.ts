@@ -131,7 +131,8 @@ export class LaneReporter {
     // Not made here: it would keep settings from before its handler came.
     const known = lanes.all.get(name);
     const { breaker, paused } = (known ?? lanes.documents.of(name)).state;
-    const probeInMs = breaker.state === 'open' ? Math.max(0, breaker.untilMs - lanes.nowMs) : 0;
+    const probeInMs =
+      breaker.state === 'open' ? Math.max(0, Math.ceil(breaker.untilMs - lanes.nowMs)) : 0;
     return {
       lane: name,
       state: paused ? 'paused' : breaker.state,
