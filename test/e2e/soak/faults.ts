@@ -44,6 +44,8 @@ export async function killEarly(relay: Relay, journal: Journal, time: Time): Pro
   }
 }
 
+/** Between two rounds of faults: a broker that is hardly ever there proves little. */
+const CALM_MS = 30_000;
 const cuts: readonly TroubleKind[] = ['broker cut', 'confirm lost', 'database cut', 'commit cut'];
 
 export async function troubleAll(
@@ -53,8 +55,10 @@ export async function troubleAll(
   wanted: { cuts: boolean; restarts: boolean },
 ): Promise<void> {
   const isWanted = (what: TroubleKind) => (cuts.includes(what) ? wanted.cuts : wanted.restarts);
-  do await troubleServers(stage, journal, isWanted);
-  while (time.leftMs > ROUND_MS);
+  do {
+    await troubleServers(stage, journal, isWanted);
+    await time.sleep(CALM_MS);
+  } while (time.leftMs > ROUND_MS);
 }
 
 export async function makeOutage(receiver: Receiver, time: Time): Promise<void> {
