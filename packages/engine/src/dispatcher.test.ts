@@ -316,6 +316,28 @@ describe('a claim', () => {
     expect(at).toEqual([5000]);
   });
 
+  it('that finds nothing although something is due is not asked for again at once', async () => {
+    const { clock, engine, store } = stage();
+    engine.handle('a', nothing);
+    const { claim } = store;
+    let claims = 0;
+    // All that is due is locked by somebody for a second.
+    store.claim = async (request) => {
+      if (request.from.kind !== 'due' || clock.monotonic() >= 1000) {
+        return claim.call(store, request);
+      }
+      claims += 1;
+      if (claims > 1000) throw new Error('asked without end');
+      return { tasks: [], nowMs: clock.now(), nextInMs: [0] };
+    };
+    await engine.start();
+    await engine.submit('a', 1);
+    await clock.advance('2s');
+    expect(claims).toBeGreaterThan(10);
+    expect(claims).toBeLessThanOrEqual(51);
+    expect(await store.list({ status: 'done', limit: 9 })).toHaveLength(1);
+  });
+
   it('that fails is tried again, less and less often', async () => {
     const { clock, engine, store, said } = stage();
     const { claim } = store;

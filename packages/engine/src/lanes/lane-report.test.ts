@@ -132,6 +132,18 @@ describe('counts of lanes', () => {
     await clock.advance('5s');
     expect(await engine.laneCounts()).toEqual({ ...none, paused: 1, NO_HANDLER: 1 });
   });
+
+  it('are made once for all who ask at the same time', async () => {
+    const { engine, store } = stage();
+    const { lanes } = store;
+    let walks = 0;
+    store.lanes = (query) => {
+      walks += 1;
+      return lanes.call(store, query);
+    };
+    await Promise.all([engine.laneCounts(), engine.laneCounts()]);
+    expect(walks).toBe(1);
+  });
 });
 
 describe('a lane in which tasks wait behind an item of the inbox', () => {

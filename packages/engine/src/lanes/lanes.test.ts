@@ -491,7 +491,8 @@ describe('a pause', () => {
 
 describe('the lanes of an instance', () => {
   function lanesOf(store = memory({ clock: virtualClock() }), clock = virtualClock()) {
-    const host = hostOf({ clock });
+    const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+    const host = hostOf({ clock, log });
     return new Lanes(
       store,
       host,
@@ -546,6 +547,25 @@ describe('the lanes of an instance', () => {
     expect(lane.state.breaker).toMatchObject({ state: 'probing', limit: 2 });
   });
 
+  it('are looked at again after a turn at probing that could not be written', async () => {
+    const clock = virtualClock();
+    const store = memory({ clock });
+    const lanes = lanesOf(store, clock);
+    const breaker = { state: 'open', openings: 1, untilMs: clock.now() };
+    await store.writeState('lane:a', { breaker }, 0);
+    await lanes.refresh();
+    lanes.agenda.expect('a', 0);
+    const lane = lanes.agenda.takeNext(0)!;
+    store.writeState = () => Promise.reject(new Error('away'));
+    const permit = lanes.permit(lane);
+    expect(permit).toEqual({ may: 'wait' });
+    lanes.holdBack(lane, {});
+    await clock.advance(999);
+    expect([...lanes.agenda.due]).toEqual([]);
+    await clock.advance(1);
+    expect([...lanes.agenda.due]).toEqual([lane]);
+  });
+
   it('that only wait for their time are not made', async () => {
     const { clock, engine } = stage();
     let runs = 0;
@@ -576,6 +596,19 @@ describe('the lanes of an instance', () => {
       { lane: 'handler:a', state: 'paused' },
       { lane: 'handler:b', state: 'NO_HANDLER' },
     ]);
+  });
+
+  it('lose no more documents at once than they are asked for', async () => {
+    const clock = virtualClock();
+    const store = memory({ clock });
+    const lanes = lanesOf(store, clock);
+    for (const name of ['a', 'b', 'c']) {
+      await store.writeState(`lane:${name}`, { breaker: { state: 'closed' } }, 0);
+    }
+    await lanes.refresh();
+    await clock.advance('1h');
+    expect(await lanes.documents.prune(2)).toBe(2);
+    expect((await store.readState('lane:')).documents).toHaveLength(1);
   });
 
   it('know the time of the store, never ahead of it', async () => {

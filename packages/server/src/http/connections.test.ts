@@ -261,6 +261,30 @@ describe('requests that never end', () => {
     end();
   });
 
+  it('keep others out for a moment only, also where one came before', async () => {
+    const { join, leave, hasRead, advance, responses, end } = await slowServer();
+    const slow = await join();
+    slow.write(`${HALF}\r\n`);
+    await vi.waitFor(() => expect(responses).toHaveLength(1));
+    responses[0]!.end('ok');
+    await slow.answer();
+    slow.write(HALF);
+    await hasRead(2 * HALF.length + 2);
+    const busy = [await join(), await join()];
+    for (const client of busy) client.write(`${HALF}\r\n`);
+    await vi.waitFor(() => expect(responses).toHaveLength(3));
+    // From this look on the second request counts as unfinished.
+    await leave(await join());
+    advance(999);
+    await leave(await join());
+    expect(slow.isOpen).toBe(true);
+    advance(1);
+    await join();
+    await slow.ended();
+    expect(busy.every(({ isOpen }) => isOpen)).toBe(true);
+    end();
+  });
+
   it('end an idle connection first', async () => {
     const { join, advance, responses, end } = await slowServer();
     const slow = await join();

@@ -1,8 +1,9 @@
+import pg from 'pg';
 import { expect, test, vi } from 'vitest';
 import { join } from './join.ts';
 
 test.each<[string, (query: unknown) => unknown, string]>([
-  ['a pool', (query) => ({ query, totalCount: 3 }), 'is a pool'],
+  ['a pool', (query) => Object.assign(new pg.Pool(), { query }), 'is a pool'],
   ['something else', () => ({}), 'is no client'],
   ['nothing', () => null, 'is no client'],
 ])('says that %s is no transaction, and asks it nothing', async (_, of, said) => {
