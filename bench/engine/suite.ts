@@ -1,6 +1,7 @@
 import type { Suite } from '../result.ts';
 import { drift } from './drift.ts';
 import { executePostgres, executeSqlite } from './execute.ts';
+import { flaky } from './flaky.ts';
 import { flatClaim, flatDrift } from './flat.ts';
 import { isolation } from './isolation.ts';
 import { schedulePostgres, scheduleSqlite } from './schedule.ts';
@@ -17,5 +18,6 @@ export const suite: Suite = {
     flatClaim,
     flatDrift,
     isolation,
+    flaky,
   ],
 };

@@ -71,14 +71,20 @@ export class LaneReporter {
   }
 
   /** Page by page, so that the event loop runs in between, however many lanes there are. */
-  async *#walk({ after, prefix = '', kind }: LaneQuery): AsyncGenerator<LaneReport> {
+  async *#walk(query: LaneQuery): AsyncGenerator<LaneReport> {
+    const { after, prefix = '', kind } = query;
     const { lanes, store } = this.#parts;
     await lanes.refresh();
     const blocked = await this.#blocked();
     const within = kindPrefix(kind, prefix);
     const from = later(after ?? '', justBefore(within));
     const isIn = (name: string) => name.startsWith(within) && byName(name, from) > 0;
-    const others = this.#known(blocked).filter(isIn).sort(byName).values();
+    const known = this.#known(blocked).filter(isIn).sort(byName);
+    if (isKnownHere(query)) {
+      yield* this.#walkKnown(known, query, blocked);
+      return;
+    }
+    const others = known.values();
     let other = others.next();
     for (let place = from; ;) {
       const page = await store.lanes({ after: place, limit: PAGE });
@@ -95,6 +101,19 @@ export class LaneReporter {
       place = end.lane;
     }
     for (; !other.done; other = others.next()) yield this.#report(other.value, undefined, blocked);
+  }
+
+  /** Without the many lanes in which something only waits. */
+  async *#walkKnown(
+    names: readonly string[],
+    query: LaneQuery,
+    blocked: ReadonlyMap<string, BlockedLane>,
+  ): AsyncGenerator<LaneReport> {
+    for (const name of names) {
+      if (!isWanted(this.#report(name, undefined, blocked), query)) continue;
+      const [next] = await this.#parts.store.lanes({ after: justBefore(name), limit: 1 });
+      yield this.#report(name, next?.lane === name ? next.inMs : undefined, blocked);
+    }
   }
 
   async #blocked(): Promise<Map<string, BlockedLane>> {
@@ -148,6 +167,11 @@ export class LaneReporter {
 function limitsOf({ concurrency, timeoutMs, failures, rate }: LaneSettings) {
   const ratePerSecond = rate ? { ratePerSecond: 1000 / rate.everyMs } : {};
   return { concurrency, timeoutMs, failures, ...ratePerSecond };
+}
+
+/** Whether all that it asks for has a document, or is blocked. */
+function isKnownHere({ state, blocked }: LaneQuery): boolean {
+  return blocked === true || state === 'open' || state === 'probing' || state === 'paused';
 }
 
 function isWanted({ lane, state, blocked }: LaneReport, query: LaneQuery): boolean {

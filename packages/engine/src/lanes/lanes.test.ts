@@ -489,6 +489,80 @@ describe('a pause', () => {
   });
 });
 
+describe('the ramp', () => {
+  const TURN_MS = 30_000;
+
+  /** A lane at whose ramp this instance is, and its deliveries as they end. */
+  async function ramp(limit: number) {
+    const clock = virtualClock(1_000_000);
+    const store = memory({ clock });
+    const settings = laneSettings({ concurrency: 16 }, TURN_MS);
+    const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+    const host = hostOf({ clock, log });
+    const lanes = new Lanes(
+      store,
+      host,
+      'me',
+      () => settings,
+      () => () => true,
+      nothing,
+    );
+    const lane = lanes.get('queue:a');
+    await clock.advance(1000);
+    const untilMs = clock.now() + TURN_MS;
+    const breaker = { state: 'probing', untilMs, openings: 1, by: 'me', limit };
+    await store.writeState('lane:queue:a', { breaker }, 0);
+    await lanes.refresh();
+    let taskId = 0;
+    const entry = (startedAt: number): Entry =>
+      ({ lane, startedAt, task: { id: (taskId += 1) } }) as Entry;
+    const end = async (how: 'worked' | 'failed', count: number, startedAt = clock.monotonic()) => {
+      for (let i = 0; i < count; i++) {
+        if (how === 'worked') lanes.worked(entry(startedAt));
+        else lanes.failed(entry(startedAt), false);
+        await clock.advance(0);
+      }
+    };
+    return { clock, end, untilMs, state: () => lane.state.breaker };
+  }
+
+  it('repeats a round that was too flaky, and is over when one shows nothing', async () => {
+    const { clock, end, untilMs, state } = await ramp(4);
+    await clock.advance(5000);
+    await end('worked', 1);
+    await end('failed', 7);
+    expect(state()).toMatchObject({ state: 'probing', limit: 4, untilMs: untilMs + 5000 });
+    await end('failed', 7);
+    expect(state()).toMatchObject({ state: 'probing', limit: 4 });
+    await end('failed', 1);
+    expect(state()).toMatchObject({ state: 'open', openings: 2 });
+  });
+
+  it('goes on where a quarter worked', async () => {
+    const { end, state } = await ramp(4);
+    await end('failed', 6);
+    await end('worked', 2);
+    expect(state()).toMatchObject({ state: 'probing', limit: 8 });
+  });
+
+  it('takes no word from deliveries that began before it', async () => {
+    const { clock, end, state } = await ramp(1);
+    await end('failed', 3, clock.monotonic() - 1);
+    expect(state()).toMatchObject({ state: 'probing', limit: 1 });
+    await end('failed', 1);
+    expect(state()).toMatchObject({ state: 'open' });
+  });
+
+  it('keeps its turn while something works, however seldom that is', async () => {
+    const { clock, end, untilMs, state } = await ramp(4);
+    await clock.advance(20_000);
+    await end('worked', 1);
+    expect(state()).toMatchObject({ state: 'probing', limit: 4, untilMs: untilMs + 20_000 });
+    await end('worked', 3);
+    expect(state()).toMatchObject({ state: 'probing', limit: 8 });
+  });
+});
+
 describe('the lanes of an instance', () => {
   function lanesOf(store = memory({ clock: virtualClock() }), clock = virtualClock()) {
     const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
@@ -564,6 +638,21 @@ describe('the lanes of an instance', () => {
     expect([...lanes.agenda.due]).toEqual([]);
     await clock.advance(1);
     expect([...lanes.agenda.due]).toEqual([lane]);
+  });
+
+  it('that may not be served hold up no other, however many they are', async () => {
+    const broker = createTestBroker();
+    const { clock, engine, store } = stage({ brokers: [broker], poll: '1h' });
+    const names = Array.from({ length: 5000 }, (_, n) => `paused-${n}`);
+    for (const name of names) {
+      await store.writeState(`lane:queue:${name}`, { paused: { atMs: 1 } }, 0);
+    }
+    await engine.start();
+    await clock.advance('1s');
+    const to = (address: string) => ({ to: { kind: 'queue', address }, payload: 1 });
+    await engine.submitMany([...names, 'served'].map(to));
+    await clock.advance(100);
+    expect(await engine.list({ status: 'retried', limit: 10 })).toHaveLength(1);
   });
 
   it('that only wait for their time are not made', async () => {
