@@ -362,6 +362,32 @@ describe('a claim', () => {
     expect(await store.list({ status: 'done', limit: 9 })).toHaveLength(1);
   });
 
+  it('for what others lost is made once more where a look came while it was under way', async () => {
+    const { clock, engine, store } = stage({ poll: '10s' });
+    const seen: [number, number][] = [];
+    engine.handle('a', (n: number) => seen.push([n, clock.monotonic()]));
+    const { claim } = store;
+    let isSlow = true;
+    store.claim = async (request) => {
+      const result = await claim.call(store, request);
+      if (request.from.kind === 'lost' && isSlow) {
+        isSlow = false;
+        await sleep(clock, 15_000);
+      }
+      return result;
+    };
+    await engine.submit('a', 1);
+    await engine.start();
+    await clock.advance('5s');
+    expect(isSlow).toBe(false);
+    await putLost(store, taskFor('a', 2), 1);
+    await clock.advance('1m');
+    expect(seen).toEqual([
+      [1, 15_000],
+      [2, 15_000],
+    ]);
+  });
+
   it('whose answer was lost is given back: no lease is counted as lost', async () => {
     const { clock, engine, store, events } = stage();
     const { claim } = store;

@@ -143,6 +143,14 @@ export const eraseCases: StoreCases = {
     const again = await put(store, newTask({ messageId, destination, lane }));
     equal((await store.get({ messageId, destination }))?.id, again.id);
     equal((await store.list({ messageId, limit: 10 })).length, 3);
+    // Nor is it taken for a task to the URL that is left, also when it is deleted.
+    const bare = { kind: 'http', address: 'https://a.example/hook' };
+    const other = await put(store, newTask({ messageId, destination: bare, lane }));
+    await stage.pass(5);
+    const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
+    equal(await store.prune({ olderThanMs, limit: 10 }), 2);
+    equal((await store.get({ messageId, destination: bare }))?.id, other.id);
+    deepEqual(await store.insert([newTask({ messageId, destination: bare, lane })]), [undefined]);
   },
 
   'does nothing while one of its tasks is pending': async ({ store }) => {

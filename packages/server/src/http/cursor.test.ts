@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cursorOf, pairOf, placeOf } from './cursor.ts';
+import { cursorOf, nameOf, pairOf, placeOf } from './cursor.ts';
 
 const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
@@ -7,7 +7,9 @@ describe('cursors', () => {
   it('say where to go on', () => {
     expect(placeOf('tasks', cursorOf('tasks', 17))).toBe(17);
     expect(pairOf('groups', cursorOf('groups', 17, 'a/b'))).toEqual([17, 'a/b']);
+    expect(nameOf('lanes', cursorOf('lanes', 'queue:ä'))).toBe('queue:ä');
     expect(placeOf('tasks', undefined)).toBeUndefined();
+    expect(nameOf('lanes', undefined)).toBeUndefined();
     expect(pairOf('groups', undefined)).toBeUndefined();
   });
 
@@ -45,5 +47,16 @@ describe('cursors', () => {
     encoded(['groups', 1, 'x'.repeat(501)]),
   ])('of pairs are refused when they are broken: %s', (cursor) => {
     expect(() => pairOf('groups', cursor)).toThrow('cursor');
+  });
+
+  it.each([
+    encoded(['lanes']),
+    encoded(['lanes', '']),
+    encoded(['lanes', 1]),
+    encoded(['lanes', 'a\0']),
+    encoded(['lanes', 'a', 'b']),
+    encoded(['groups', 'a']),
+  ])('of names are refused when they are broken: %s', (cursor) => {
+    expect(() => nameOf('lanes', cursor)).toThrow('cursor');
   });
 });

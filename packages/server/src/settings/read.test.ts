@@ -381,4 +381,17 @@ describe('warnings', () => {
       'DEAD_LETTER_EXCHANGE: has no effect without RABBITMQ_URL.',
     ]);
   });
+
+  it('are given for a lane or a secret of a host that may not be connected to', async () => {
+    write('redrive.config.json', {
+      lanes: { 'https://lane.example': { concurrency: 2 }, 'handler:a': { concurrency: 2 } },
+    });
+    const ofLane = /lane\.example.*: has no effect, its host is not in REDRIVE_HTTP_ALLOW\.$/;
+    expect((await read({})).warnings).toEqual([expect.stringMatching(ofLane)]);
+    expect((await read({ REDRIVE_HTTP_ALLOW: 'lane.example' })).warnings).toEqual([]);
+    const secrets = { key: { bearer: 'hush', origins: ['https://secret.example'] } };
+    write('redrive.config.json', { secrets });
+    const ofSecret = /^secrets\.key: https:\/\/secret\.example: has no effect/;
+    expect((await read({})).warnings).toEqual([expect.stringMatching(ofSecret)]);
+  });
 });
