@@ -280,7 +280,7 @@ describe('redrive lanes', () => {
     const list = ['lanes', 'list', '--blocked'];
     expect((await redrive(list)).out).toContain('2 tasks blocked by 1 inbox item');
     expect(await json(list)).toMatchObject([{ lane, state: 'closed', blocked: 2, blocked_by: 1 }]);
-    expect((await redrive('doctor')).out).toContain(`In ${lane} 2 tasks wait behind 1 items`);
+    expect((await redrive('doctor')).out).toContain(`${lane}: 2 tasks waiting behind 1 open item`);
   });
 
   it('lists a part of them, and how many there are', async () => {
