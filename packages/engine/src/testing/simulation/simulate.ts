@@ -91,10 +91,7 @@ class Simulation {
       world.at(world.between(STORM_MS * 0.2, STORM_MS * 1.2), this.#nature, () => this.#operate());
     }
     world.at(STORM_MS, this.#nature, () => this.#calmDown());
-    while (world.steps < MAX_STEPS && this.#ledger.violations.length === 0) {
-      if (this.#isCalm && this.#isQuiet()) break;
-      if (world.nowMs > STORM_MS + REST_MS || !(await world.step())) break;
-    }
+    await world.run(() => this.#isOver());
     this.#ledger.check();
     if (this.#ledger.violations.length === 0)
       await this.#ledger.checkEnd(this.#isQuiet(), MAX_LOST_LEASES);
@@ -334,6 +331,12 @@ class Simulation {
     const [instance] = this.#instances;
     if (instance?.engine) this.#operator.clear(instance.engine);
     this.#world.at(5000, this.#nature, () => this.#tidyUp());
+  }
+
+  #isOver(): boolean {
+    const { steps, nowMs } = this.#world;
+    if (steps >= MAX_STEPS || this.#ledger.violations.length > 0) return true;
+    return (this.#isCalm && this.#isQuiet()) || nowMs > STORM_MS + REST_MS;
   }
 
   #isQuiet(): boolean {

@@ -51,14 +51,38 @@ export class World {
     });
   }
 
-  /** Lets the next thing happen, and all that follows from it at once. False: nothing is left. */
-  async step(): Promise<boolean> {
+  /**
+   * Lets one thing after the other happen, and after each all that follows from it at once, until `isOver` or nothing is
+   * left. Node settles all promises that can settle between two immediates, and many immediates share one turn of its loop.
+   */
+  run(isOver: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let isEnded = false;
+      const step = () => {
+        if (isEnded) return;
+        try {
+          isEnded = isOver() || !this.#step();
+        } catch (error) {
+          isEnded = true;
+          reject(error as Error);
+        }
+      };
+      const turn = () => {
+        if (isEnded) return resolve();
+        for (let i = 0; i < STEPS_PER_TURN; i++) setImmediate(step);
+        setImmediate(turn);
+      };
+      turn();
+    });
+  }
+
+  /** False: nothing is left. */
+  #step(): boolean {
     const event = this.#events.shift();
     if (!event) return false;
     this.steps += 1;
     this.nowMs = event.atMs;
     if (event.being.isAlive) event.call();
-    await settled();
     return true;
   }
 
@@ -80,6 +104,7 @@ interface WorldEvent {
   call: () => void;
 }
 
+const STEPS_PER_TURN = 50;
 const EPOCH_MS = 1_700_000_000_000;
 
 function insert(events: WorldEvent[], event: WorldEvent): void {
@@ -91,11 +116,4 @@ function insert(events: WorldEvent[], event: WorldEvent): void {
     else high = middle;
   }
   events.splice(low, 0, event);
-}
-
-/** Promises that can settle do so before a turn of the host's loop is over. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }
