@@ -25,7 +25,7 @@ interface WorkerEnd {
 }
 
 interface Sum extends Omit<Progress, 'rssBytes' | 'heapBytes'> {
-  rssBytes: number[];
+  rssBytes: (number | undefined)[];
 }
 
 /** True: every seed has run, and none failed. */

@@ -33,6 +33,11 @@ export class JobBook {
     return found && { job: found.value as Job, version: found.version };
   }
 
+  /** The store's time. */
+  async time(id: number): Promise<number> {
+    return (await this.#store.readState(jobKey(id))).nowMs;
+  }
+
   /** False: somebody was faster. */
   write(job: Job, version: number): Promise<boolean> {
     return this.#store.writeState(jobKey(job.id), job, version);

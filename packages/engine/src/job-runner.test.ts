@@ -30,12 +30,12 @@ async function stage(items: number) {
     }));
   }
   const ended: Job[] = [];
-  const runner = (instance: string, on = store) =>
+  const runner = (instance: string, on = store, nowMs = () => clock.now()) =>
     new JobRunner({
       store: on,
       host,
       instance,
-      nowMs: () => clock.now(),
+      nowMs,
       pollMs: 1000,
       ended: (job) => void ended.push(job),
     });
@@ -253,11 +253,40 @@ describe('the runner of bulk jobs', () => {
       const one = runner('one', altered(store, { tally: count(store) }));
       one.start();
       await clock.advance(1);
+      return { clock, store, one, read, task: await take(store) };
+    }
+
+    test('is observed as long as the others when the clock of the store was set back since, unheard of', async () => {
+      const { clock, store, runner, write, read } = await stage(3);
+      const startMs = clock.now();
+      await write({ action: 'replay', canary: [1, 1], observeMs: OBSERVE_MS, maxFailures: 0 });
+      const one = runner('one', store, () => startMs + clock.monotonic());
+      one.start();
+      await clock.advance(1);
+      await take(store);
+      await clock.advance(OBSERVE_MS / 2);
+      clock.jump(-20_000);
+      await clock.advance(OBSERVE_MS);
+      // Whatever the first step did: nothing of the second is passed before its time.
+      for (let ms = 0; ms < 25_000 && (await read()).done === 1; ms += 50) await clock.advance(50);
+      await take(store);
+      one.settled(1);
+      for (let ms = 0; ms < OBSERVE_MS; ms += 50) {
+        expect(await read()).toMatchObject({ step: 1, done: 2 });
+        await clock.advance(50);
+      }
+      await clock.advance(25_000);
+      expect(await read()).toMatchObject({ done: 3 });
+      await one.stop();
+    });
+
+    /** The broker of the only one that waits takes it over. */
+    async function take(store: MemoryStore): Promise<Task> {
       const from = { kind: 'due' as const, lanes: [{ lane: newTask().lane, limit: 10 }] };
       const { tasks } = await store.claim({ from, lease: 1, leaseMs: 1000, maxBytes: 1e9 });
       await store.settle(tasks.map(({ id }) => ({ id, lease: 1, to: 'retried' })));
       expect(tasks).toHaveLength(1);
-      return { clock, store, one, read, task: tasks[0]! };
+      return tasks[0]!;
     }
 
     /** It failed at its consumer. */

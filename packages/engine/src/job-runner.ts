@@ -165,8 +165,7 @@ export class JobRunner {
   async #step(held: Held): Promise<Held | undefined> {
     const { job } = held;
     const nudge = this.#nudgeOf(job.id);
-    // Before it counts: the count says nothing of what comes while its answer is on the way.
-    const countedMs = this.#parts.nowMs();
+    const countedMs = await this.#countFromMs(job);
     const tally = await this.#tally(held);
     const move = nextMove(job, tally, this.#parts.nowMs(), countedMs);
     switch (move.do) {
@@ -220,6 +219,11 @@ export class JobRunner {
     const isLate = (held.job.owner?.untilMs ?? 0) - nowMs() < TURN_MS - RENEW_MS;
     if (isLate) return this.#write(held.job, held);
     return { ...rest, looks: nudge.aborted ? 0 : Math.min(looks + 1, 10) };
+  }
+
+  /** The store's time before a count. A canary asks for it: what was heard last may be from before the clock was set. */
+  async #countFromMs({ id, canary }: Job): Promise<number> {
+    return canary.length > 0 ? this.#book.time(id) : this.#parts.nowMs();
   }
 
   /**

@@ -183,9 +183,8 @@ function afterStep(job: Job, tally: JobTally, nowMs: number, countedMs: number):
   if (isCanary && tally.taken > 0) {
     // A broker only takes over. If it failed there, it comes back.
     const untilMs = (tally.takenAtMs ?? nowMs) + job.observeMs;
-    // Past `untilMs` it is counted once more, at once: by a count from before that it does not pass.
-    const waitMs = Math.max(1, Math.min(untilMs - nowMs, OBSERVE_LOOK_MS));
-    if (countedMs < untilMs) return { do: 'wait', ms: waitMs };
+    const waitMs = untilMs - countedMs;
+    if (waitMs > 0) return { do: 'wait', ms: Math.min(waitMs, OBSERVE_LOOK_MS) };
   }
   if (isStep && tally.back - job.stepBack >= job.stepSent) {
     return { do: 'write', job: stopped(job, whyOf(job, tally), nowMs) };

@@ -88,3 +88,30 @@ describe('pause', () => {
     }
   });
 });
+
+describe('pause with several signals', () => {
+  it.each([0, 1])('ends when signal %i aborts, and at once where it has aborted', async (which) => {
+    const { host, clock } = stage();
+    const signals = [new AbortController(), new AbortController()];
+    const until = signals.map(({ signal }) => signal);
+    const ended = pause(host, 1000, ...until);
+    signals[which]!.abort();
+    await ended;
+    await pause(host, 1000, ...until);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('leaves no listener behind, however it ends', async () => {
+    const { host, clock } = stage();
+    const signals = [new AbortController(), new AbortController()];
+    const until = signals.map(({ signal }) => signal);
+    const waits = [pause(host, 10, ...until), pause(host, 10, ...until)];
+    expect(until.map((signal) => getEventListeners(signal, 'abort').length)).toEqual([2, 2]);
+    await clock.run();
+    await Promise.all(waits);
+    const cut = pause(host, 10, ...until);
+    signals[0]!.abort();
+    await cut;
+    expect(until.map((signal) => getEventListeners(signal, 'abort').length)).toEqual([0, 0]);
+  });
+});

@@ -149,8 +149,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a step passes by a count from within its observation',
     file: 'jobs.ts',
-    from: "if (countedMs < untilMs) return { do: 'wait', ms: waitMs };",
-    to: "if (nowMs < untilMs) return { do: 'wait', ms: waitMs };",
+    from: 'const waitMs = untilMs - countedMs;',
+    to: 'const waitMs = untilMs - nowMs;',
     seed: 906,
   },
 ];

@@ -64,7 +64,7 @@ export class World {
           isEnded = isOver() || !this.#step();
         } catch (error) {
           isEnded = true;
-          reject(error as Error);
+          reject(error);
         }
       };
       const turn = () => {
