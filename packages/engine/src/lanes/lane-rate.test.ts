@@ -4,9 +4,12 @@ import { describe, expect, it } from 'vitest';
 import { memory } from '../adapters/memory/index.ts';
 import { createEngine } from '../engine.ts';
 import { type EngineOptions, type LaneOptions, laneSettings } from '../engine-options.ts';
-import type { Log } from '../host.ts';
+import { hostOf, type Log } from '../host.ts';
+import { rateSettings } from '../rate.ts';
+import { StoreClock } from '../store-clock.ts';
 import { createTestBroker, createTestEngine } from '../testing/index.ts';
 import { newTask, put } from '../testing/fixtures.ts';
+import { LaneRate } from './lane-rate.ts';
 
 const nothing = () => undefined;
 
@@ -251,6 +254,48 @@ describe('the rate of a lane', () => {
     const after = starts.filter((at) => at > 7000);
     expect(after.length).toBeGreaterThanOrEqual(78);
     expect(excess(after, 10, 2)).toBeLessThanOrEqual(1e-6);
+  });
+
+  it('is kept when the clock of the store is set back and comes to a slot of before once more', async () => {
+    const { clock, store } = stage();
+    const starts: number[] = [];
+    const host = hostOf({ clock, random: seededRandom(1), defer: queueMicrotask });
+    const join = () => {
+      const time = new StoreClock(clock);
+      const parts = { schedule: store, host, time, changed: nothing };
+      const rate = new LaneRate('a', rateSettings(5, 2), parts);
+      const look = () => time.saw(clock.now(), clock.monotonic());
+      return { rate, look };
+    };
+    const [idle, busy] = [join(), join()];
+    const work = async (seconds: number, more: () => void = nothing) => {
+      for (let n = 0; n < seconds * 500; n++) {
+        busy.look();
+        busy.rate.claimable(2, 0);
+        if (busy.rate.take(1)) starts.push(clock.monotonic());
+        more();
+        await clock.advance('2ms');
+      }
+    };
+    await work(2);
+    // Its first try only tells it what the other has taken.
+    for (let n = 0; n < 200 && idle.rate.inHand(0) === 0; n++) {
+      idle.look();
+      idle.rate.claimable(1, 0);
+      await clock.advance('2ms');
+    }
+    expect(idle.rate.inHand(0)).toBe(1);
+    clock.jump(-5900);
+    starts.length = 0;
+    await work(5);
+    // With nothing to do for a while, it may use the burst when the time of that slot comes.
+    await clock.advance('900ms');
+    await work(1, () => {
+      idle.look();
+      if (idle.rate.inHand(0) > 0 && idle.rate.take(0)) starts.push(clock.monotonic());
+    });
+    expect(starts.length).toBeGreaterThanOrEqual(25);
+    expect(excess(starts, 5, 2)).toBeLessThanOrEqual(1e-6);
   });
 
   it('is kept when the clock of the store is set ahead and an answer from before that comes late', async () => {

@@ -25,8 +25,10 @@ export interface LostAgenda {
 export const newAgenda = (): LostAgenda => ({ lostAt: 0, knownAt: Infinity });
 
 interface Slot {
+  /** In the store's time. */
   atMs: number;
-  untilMs: number;
+  /** In local monotonic time, which nobody sets: a slot from before the store's clock was set back is not good once more. */
+  keptUntil: number;
 }
 
 /**
@@ -105,7 +107,9 @@ export class LaneRate {
     // A store that takes long to answer must not make every slot too late.
     const nowMs = this.#time.nowMs + Math.min(this.#time.doubtMs, lateMs / 2);
     // Those that lie too far ahead are from before the clock was set back.
-    const isGood = ({ atMs, untilMs }: Slot) => untilMs >= nowMs && atMs - nowMs < MAX_AHEAD_MS;
+    const localMs = this.#host.clock.monotonic();
+    const isGood = ({ atMs, keptUntil }: Slot) =>
+      atMs + lateMs >= nowMs && localMs <= keptUntil && atMs - nowMs < MAX_AHEAD_MS;
     const bad = this.#slots.findIndex(isGood);
     if (bad === 0 || this.#slots.length === 0) return;
     const dropped = this.#slots.splice(0, bad < 0 ? this.#slots.length : bad);
@@ -139,7 +143,7 @@ export class LaneRate {
       if (await this.#schedule.writeState(this.#key, state, this.#version)) {
         this.#state = state;
         this.#version += 1;
-        this.#took(slots, askedMs, clock.monotonic() - sentAt);
+        this.#took(slots, askedMs, sentAt);
       } else {
         await this.#read();
       }
@@ -151,12 +155,13 @@ export class LaneRate {
     this.#changed();
   }
 
-  #took(slots: readonly number[], askedMs: number, tookMs: number): void {
-    const { lateMs, chunk } = this.#settings;
+  #took(slots: readonly number[], askedMs: number, sentAt: number): void {
+    const { chunk } = this.#settings;
     for (const atMs of slots) {
-      const keptMs = Math.max(atMs, askedMs) + KEEP_MS;
-      this.#slots.push({ atMs, untilMs: Math.min(atMs + lateMs, keptMs) });
+      const keptUntil = sentAt + Math.max(0, atMs - askedMs) + KEEP_MS;
+      this.#slots.push({ atMs, keptUntil });
     }
+    const tookMs = this.#host.clock.monotonic() - sentAt;
     this.#askMs = Number.isNaN(this.#askMs) ? tookMs : this.#askMs * 0.8 + tookMs * 0.2;
     if (slots.length === this.#chunk && !this.#isWasting) {
       this.#chunk = Math.min(chunk, this.#chunk * 2);
