@@ -1,7 +1,7 @@
 /** The services of the soak, what they are given and what is done to them, and the account at the end. */
 import type { Account, Evidence } from '../service/storm/account.ts';
 import { allItems } from '../service/storm/evidence.ts';
-import { accountHttp } from '../service/storm/http-account.ts';
+import { accountHttp, type FailedAttempt, repeatedIds } from '../service/storm/http-account.ts';
 import type { Instance } from '../service/storm/instance.ts';
 import { Journal } from '../service/storm/journal.ts';
 import { Relay } from '../service/storm/relay.ts';
@@ -103,8 +103,9 @@ export async function soak(options: Options, say: (line: string) => void): Promi
     const outcome = await scene.settle(witness.service, {
       patienceMs: SETTLE_MS,
       isOver: () => isIdle(file.service),
+      others: () => new Set(http.sent.map(({ id }) => id)),
       async settle(result, evidence) {
-        settleHttp(result, { http, receiver, evidence });
+        await settleHttp(result, { http, receiver, evidence, service: witness.service });
         await settleFile(result, { ofFile, receiver, fileJournal, service: file.service });
         result.faults.push(...http.faults, ...ofFile.faults);
         if (huge.length > 0) result.faults.push(...(await collectHuge(stage.rabbitmq.url, huge)));
@@ -129,10 +130,11 @@ function httpPerSecond({ minutes }: Options, lanes: number): number {
   return Math.min(MOST_HTTP_PER_SECOND, 40 + Math.ceil(lanes / (minutes * 60 * 0.4)));
 }
 
-function settleHttp(
+async function settleHttp(
   result: Account,
-  { http, receiver, evidence }: { http: HttpLoad; receiver: Receiver; evidence: Evidence },
-): void {
+  parts: { http: HttpLoad; receiver: Receiver; evidence: Evidence; service: Instance },
+): Promise<void> {
+  const { http, receiver, evidence, service } = parts;
   accountHttp(
     {
       sent: http.sent,
@@ -140,6 +142,7 @@ function settleHttp(
       troubles: evidence.journal.troubles,
       inInbox: new Set(evidence.items.map(({ message_id: id }) => id)),
       statusOf: new Map(evidence.rows.map(({ messageId, status }) => [messageId, status])),
+      failedAttempts: await failedAttempts(service, http, receiver),
     },
     'http',
     result,
@@ -159,10 +162,35 @@ async function settleFile(
       troubles: fileJournal.troubles,
       inInbox: new Set(items.map(({ message_id: id }) => id)),
       statusOf: await statuses(service),
+      failedAttempts: await failedAttempts(service, ofFile, receiver),
     },
     'httpOfFile',
     result,
   );
+}
+
+interface Detail {
+  attempts: { attempt: number; duration_ms: number; error: { code?: string } }[];
+}
+
+/** Of what came again after it had worked. */
+async function failedAttempts(
+  service: Instance,
+  { sent }: HttpLoad,
+  { receipts }: Receiver,
+): Promise<Map<string, FailedAttempt[]>> {
+  const own = new Set(sent.map(({ id }) => id));
+  const found = new Map<string, FailedAttempt[]>();
+  for (const id of repeatedIds(receipts).filter((one) => own.has(one))) {
+    const { body } = await service.get<Detail>(`/api/v1/retries/${id}`);
+    const failed = body.attempts.map(({ attempt, duration_ms: durationMs, error: { code } }) => ({
+      attempt,
+      durationMs,
+      code,
+    }));
+    found.set(id, failed);
+  }
+  return found;
 }
 
 interface Page {

@@ -8,6 +8,8 @@ export interface Evidence {
   journal: Pick<Journal, 'sent' | 'receipts' | 'sentBack' | 'reviews' | 'troubles'>;
   items: readonly ReviewItem[];
   rows: readonly Row[];
+  /** The ids of messages that another account settles. */
+  others?: ReadonlySet<string>;
 }
 
 /** A departure from the plan that has a cause. */
@@ -57,12 +59,13 @@ interface Story {
   row: Row | undefined;
 }
 
-export function account({ journal, items, rows }: Evidence): Account {
+export function account({ journal, items, rows, others }: Evidence): Account {
   const { troubles } = journal;
   const result: Account = { faults: [], kinds: emptyKinds(), deviations: [], lateMs: [] };
   const receipts = Map.groupBy(journal.receipts, ({ number }) => number);
   const sentBack = Map.groupBy(journal.sentBack, ({ number }) => number);
-  const reviews = Map.groupBy(journal.reviews, ({ number }) => number);
+  const ownReviews = journal.reviews.filter(({ id }) => !others?.has(id));
+  const reviews = Map.groupBy(ownReviews, ({ number }) => number);
   const itemsOf = Map.groupBy(items, ({ message_id: id }) => id);
   const rowOf = new Map(rows.map((row) => [`${row.messageId} ${row.queue}`, row]));
   for (const sent of journal.sent) {

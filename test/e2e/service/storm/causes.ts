@@ -1,8 +1,11 @@
 /** Why something may have happened twice: the trouble that was made near it. */
 import type { Trouble, TroubleKind } from './journal.ts';
 
-/** `failed twice`: it was delivered twice, and its consumer failed both. */
-export type Cause = TroubleKind | 'failed twice';
+/**
+ * `failed twice`: it was delivered twice, and its consumer failed both. `answer late`: the receiver's answer came after the
+ * time limit of the delivery, and the service has written that down.
+ */
+export type Cause = TroubleKind | 'failed twice' | 'answer late';
 
 /** Something that was done, and done again. */
 export interface Twice {

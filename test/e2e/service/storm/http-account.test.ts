@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { account } from './account.ts';
-import { accountHttp, type HttpEvidence, type HttpReceipt, type HttpSent } from './http-account.ts';
+import {
+  accountHttp,
+  type HttpEvidence,
+  type HttpReceipt,
+  type HttpSent,
+  repeatedIds,
+} from './http-account.ts';
 import { Journal } from './journal.ts';
 
 const sent = (more: Partial<HttpSent> = {}): HttpSent => ({
@@ -20,7 +26,7 @@ const came = (atMs: number, more: Partial<HttpReceipt> = {}): HttpReceipt => ({
 
 function settle(evidence: Partial<HttpEvidence>) {
   const result = account({ journal: new Journal(), items: [], rows: [] });
-  const none = { sent: [sent()], receipts: [], troubles: [] };
+  const none = { sent: [sent()], receipts: [], troubles: [], failedAttempts: new Map() };
   accountHttp({ ...none, inInbox: new Set(), statusOf: new Map(), ...evidence }, 'http', result);
   return { ...result, sums: result.kinds.http };
 }
@@ -59,6 +65,18 @@ describe('the account of what goes to a receiver', () => {
     const statusOf = new Map([['a', 'done']]);
     const cancelled = { sent: [sent({ isCancelled: true })], statusOf };
     expect(settle({ ...cancelled, receipts: [came(5)] }).faults).toHaveLength(2);
+  });
+
+  it('takes an answer after the time limit for a cause, where the service has written that down', () => {
+    const receipts = [came(5), came(20_000, { attempt: 2 })];
+    const failed = { attempt: 1, code: 'TIMEOUT', durationMs: 15_003 };
+    const of = (more: object) =>
+      settle({ receipts, failedAttempts: new Map([['a', [{ ...failed, ...more }]]]) });
+    expect(of({})).toMatchObject({ faults: [], deviations: [{ cause: 'answer late' }] });
+    for (const more of [{ attempt: 2 }, { code: 'ECONNRESET' }, { durationMs: 900 }]) {
+      expect(of(more).faults).toHaveLength(1);
+    }
+    expect(repeatedIds([...receipts, came(9, { id: 'b' })])).toEqual(['a']);
   });
 
   it.each([

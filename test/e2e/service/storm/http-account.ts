@@ -21,6 +21,13 @@ export interface HttpReceipt {
   readonly atMs: number;
 }
 
+/** A failed attempt, as the service has written it down. */
+export interface FailedAttempt {
+  readonly attempt: number;
+  readonly code: string | undefined;
+  readonly durationMs: number;
+}
+
 export interface HttpEvidence {
   readonly sent: readonly HttpSent[];
   readonly receipts: readonly HttpReceipt[];
@@ -28,11 +35,16 @@ export interface HttpEvidence {
   /** The ids of what lies in the inbox, and the status of each task that the store has. */
   readonly inInbox: ReadonlySet<string>;
   readonly statusOf: ReadonlyMap<string, string>;
+  /** Of what came again after it had worked: the attempts that failed by the service's own account. */
+  readonly failedAttempts: ReadonlyMap<string, readonly FailedAttempt[]>;
 }
+
+/** The time limit of a delivery by HTTP in the service's defaults. */
+const LIMIT_MS = 15_000;
 
 /** Every accepted message was delivered, lies in the inbox or is cancelled; whatever came twice has a cause. */
 export function accountHttp(evidence: HttpEvidence, kind: HttpKind, result: Account): void {
-  const { sent, receipts, troubles, inInbox, statusOf } = evidence;
+  const { sent, receipts, troubles, inInbox, statusOf, failedAttempts } = evidence;
   const sums = result.kinds[kind];
   const receiptsOf = Map.groupBy(receipts, ({ id }) => id);
   for (const [index, { id, isAccepted, isCancelled }] of sent.entries()) {
@@ -52,18 +64,30 @@ export function accountHttp(evidence: HttpEvidence, kind: HttpKind, result: Acco
     }
     for (const [first, second] of twice(came)) {
       const { atMs } = first;
-      const found = causeOf(
-        { lost: 'settle', fromMs: atMs, toMs: atMs, againMs: second.atMs },
-        troubles,
-      );
-      const { cause, distanceMs } = found;
+      const failed = failedAttempts.get(id) ?? [];
+      const { cause, distanceMs } = isLate(first, failed)
+        ? { cause: 'answer late' as const, distanceMs: 0 }
+        : causeOf({ lost: 'settle', fromMs: atMs, toMs: atMs, againMs: second.atMs }, troubles);
       if (cause) result.deviations.push({ type: 'again', number: index, cause, distanceMs });
       else
         fault(
-          `worked, and came again after ${second.atMs - atMs} ms without a cause (the nearest trouble is ${distanceMs} ms off): attempts ${first.attempt} and ${second.attempt}`,
+          `worked at ${new Date(atMs).toISOString()}, and came again after ${second.atMs - atMs} ms without a cause (the nearest trouble is ${distanceMs} ms off): attempts ${first.attempt} and ${second.attempt}; failed by the service's account: ${JSON.stringify(failed)}`,
         );
     }
   }
+}
+
+/** Whoever waited for the answer had given up by then. */
+function isLate({ attempt }: HttpReceipt, failed: readonly FailedAttempt[]): boolean {
+  return failed.some(
+    (one) => one.attempt === attempt && one.code === 'TIMEOUT' && one.durationMs >= LIMIT_MS,
+  );
+}
+
+/** The ids of what came again after it had worked. */
+export function repeatedIds(receipts: readonly HttpReceipt[]): string[] {
+  const receiptsOf = Map.groupBy(receipts, ({ id }) => id);
+  return [...receiptsOf].flatMap(([id, came]) => (twice(inOrder(came)).length > 0 ? [id] : []));
 }
 
 /** What came after it had worked. A failure may have the number of the one before: a probe of a lane that is down counts as none. */

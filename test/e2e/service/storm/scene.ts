@@ -1,6 +1,7 @@
 /** What every scenario has: servers, somebody who sends, those who receive, and the account at the end. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { account, type Account, type Evidence } from './account.ts';
+import type { Cause } from './causes.ts';
 import { Consumers } from './consumers.ts';
 import { type Counters, valueOf } from './counters.ts';
 import { allItems, allRows, isWorkedOff } from './evidence.ts';
@@ -25,6 +26,8 @@ export interface Outcome extends Account {
 export interface Besides {
   patienceMs?: number;
   isOver?: () => Promise<boolean>;
+  /** The ids of messages that `settle` accounts for. */
+  others?: () => ReadonlySet<string>;
   settle?: (result: Account, evidence: Evidence) => Promise<void>;
 }
 
@@ -61,7 +64,12 @@ export class Scene implements AsyncDisposable {
       (await (besides.isOver?.() ?? true));
     while (!(await isOver()) && performance.now() < sentMs + patienceMs) await sleep(LOOK_MS);
     const settledMs = performance.now();
-    const evidence = { journal, items: await allItems(service), rows: await allRows(stage) };
+    const evidence: Evidence = {
+      journal,
+      items: await allItems(service),
+      rows: await allRows(stage),
+      ...(besides.others ? { others: besides.others() } : {}),
+    };
     const result = account(evidence);
     await besides.settle?.(result, evidence);
     result.faults.push(...stage.faults);
@@ -90,10 +98,14 @@ export class Scene implements AsyncDisposable {
   }
 }
 
+/** Failures of their own, which the service does not count among what may have happened twice. */
+const countedElsewhere: ReadonlySet<Cause> = new Set(['failed twice', 'answer late']);
+
 /** What was delivered once more, and what the service itself says may have been. */
 export function duplicates({ deviations, counters }: Outcome) {
   const count = (...types: string[]) =>
-    deviations.filter(({ type, cause }) => types.includes(type) && cause !== 'failed twice').length;
+    deviations.filter(({ type, cause }) => types.includes(type) && !countedElsewhere.has(cause))
+      .length;
   const counted = (cause: string) => valueOf(counters, 'redrive_duplicates_total', cause);
   return {
     published: {
