@@ -1,4 +1,5 @@
 /** What the schemas of several resources are made of. */
+import { MAX_CURSOR } from '../cursor.ts';
 import { type TSchema, Type } from 'typebox';
 
 /** One of a few words. */
@@ -115,7 +116,10 @@ export function page(most: number, usual: number) {
       Type.Integer({ minimum: 1, maximum: most, default: usual, description: 'So many at most.' }),
     ),
     cursor: Type.Optional(
-      Type.String({ maxLength: 1000, description: 'The `next_cursor` of the page before.' }),
+      Type.String({
+        maxLength: MAX_CURSOR,
+        description: 'The `next_cursor` of the page before.',
+      }),
     ),
   };
 }
