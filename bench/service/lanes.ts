@@ -23,7 +23,8 @@ const KEEP_ALIVE_MS = 1000;
 /** Every origin is a lane of its own, and the whole of 127.0.0.0/8 is this machine. */
 export const lanes: Case = {
   name: 'lanes',
-  about: 'what the process takes of the memory with 100 000 HTTP origins, a task each: while they wait, and while they are delivered',
+  about:
+    'what the process takes of the memory with 100 000 HTTP origins, a task each: while they wait, and while they are delivered',
   async run({ backlog, spanMs }) {
     const origins = Math.ceil(backlog * SHARE);
     const folder = mkdtempSync(join(tmpdir(), 'redrive-bench-'));
