@@ -29,6 +29,8 @@ export class Ledger {
   /** How often the store's clock had been set when a claim was asked for, by its lease. */
   readonly #askedAfterJumps = new Map<number, number>();
   readonly #known = new Map<number, Task>();
+  /** How often the item of a task was closed. */
+  readonly #closed = new Map<number, number>();
   readonly #maxAttempts: number;
   readonly inbox: InboxLedger;
   readonly rates: RateLedger;
@@ -110,8 +112,12 @@ export class Ledger {
     const { tasks, openItems } = this.#store.peek();
     const changed: Task[] = [];
     for (const task of tasks) {
-      if (this.#known.get(task.id) === task) continue;
+      const before = this.#known.get(task.id);
+      if (before === task) continue;
       this.#known.set(task.id, task);
+      if (before?.status === 'failed' && task.status !== 'failed') {
+        this.#closed.set(task.id, (this.#closed.get(task.id) ?? 0) + 1);
+      }
       changed.push(task);
       const isOpen = openItems.has(task.id);
       if (isOpen !== (task.status === 'failed')) {
@@ -122,7 +128,8 @@ export class Ledger {
       if (task.lease !== undefined && task.status !== 'pending') {
         this.#say(`${task.messageId} is ${task.status} and leased`);
       }
-      if (task.attempt > this.#maxAttempts + 1)
+      // What an operator has closed may come back, and that counts as one more.
+      if (task.attempt > this.#maxAttempts + 1 + (this.#closed.get(task.id) ?? 0))
         this.#say(`${task.messageId} counts ${task.attempt} attempts`);
     }
     this.inbox.check(changed);
