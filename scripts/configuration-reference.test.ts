@@ -28,7 +28,10 @@ describe('what is derived from the table of variables', () => {
     const folder = mkdtempSync(join(tmpdir(), 'redrive-example-'));
     try {
       const text = dotenvExample().replaceAll(/^#(?=[A-Z_]+=)/gm, '');
-      writeFileSync(join(folder, '.env'), text.replace(/^REDRIVE_TOKENS=.*$/m, ''));
+      writeFileSync(
+        join(folder, '.env'),
+        text.replaceAll(/^(REDRIVE_TOKENS|CYODA_TOKEN)=.*$/gm, ''),
+      );
       const reading = await readSettings({ env: {}, cwd: folder });
       expect(reading).toMatchObject({ ok: true, warnings: [] });
     } finally {

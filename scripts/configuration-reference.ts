@@ -20,6 +20,19 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
   ['Retries', ['defaultMaxRetries', 'baseDelayMs', 'maxDelayMs', 'concurrency', 'maxPayloadBytes']],
   ['Deliveries to URLs', ['httpAllow']],
   [
+    'Criteria',
+    [
+      ...(['criteria.profile', 'criteria.defaultRetryDelaySeconds'] as const),
+      ...(['criteria.defaultBackoffMultiplier', 'criteria.defaultMaxDelaySeconds'] as const),
+      ...(['criteria.enableExponentialBackoff', 'criteria.enableJitter'] as const),
+      ...(['criteria.jitterPercentage', 'criteria.responseTimeoutMs'] as const),
+      ...(['criteria.calculationNodesTags', 'criteria.context', 'criteria.attachEntity'] as const),
+      ...(['criterionRateLimit', 'criterionReview'] as const),
+      ...(['criterionOperationsWebhookUrl', 'criterionDevelopmentWebhookUrl'] as const),
+    ],
+  ],
+  ['Cyoda', ['cyodaUrl', 'cyodaToken', 'cyodaTokenFile', 'cyodaTags', 'cyodaLegalEntity']],
+  [
     'Operation',
     [
       'serviceName',

@@ -4,11 +4,11 @@ import { basename, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { LaneOptions } from '@redrive/engine';
 import type { Secret } from '@redrive/engine/http';
-import type { ClassifyRule, Policy } from 'redrive';
+import type { ClassifyRule, CriterionSettings, Policy } from 'redrive';
 import type { Values } from './settings.ts';
 
 /** What `redrive.config` may say. A variable of the environment goes before the setting of the same name. */
-export interface Config extends Partial<Omit<Values, 'tokens'>> {
+export interface Config extends Partial<Omit<Values, 'tokens' | `criteria.${string}`>> {
   /** As in `REDRIVE_TOKENS`: `name:role:sha256`. */
   tokens?: readonly string[];
   /** The policy of what names none, in place of the scheduler's. */
@@ -20,6 +20,8 @@ export interface Config extends Partial<Omit<Values, 'tokens'>> {
   lanes?: Readonly<Record<string, LaneOptions>>;
   /** Asked before what is built in, for the text of dead letters. */
   rules?: readonly ClassifyRule[];
+  /** The settings of the criteria, with named sets of them per operation type. */
+  criteria?: CriterionSettings;
   /** Credentials by the names that tasks give, or a function that finds them. */
   secrets?: Readonly<Record<string, Secret | Referring<Secret>>> | SecretFunction;
 }

@@ -2,6 +2,8 @@
 import { isIPv4 } from 'node:net';
 import type { LaneOptions } from '@redrive/engine';
 import {
+  criterionConfig,
+  type CriterionSettings,
   type DefinedPolicy,
   type Fault,
   isConfigError,
@@ -11,13 +13,23 @@ import {
 } from 'redrive';
 import { joinPath, type Values as Fields } from 'redrive/internal';
 import { DEAD_LETTER_QUEUE, OVERSIZED_QUEUE } from '../scheduler/queues.ts';
+import { readCriteria } from './criteria.ts';
+import { checkCyoda } from './cyoda.ts';
 import { readRules } from './rules.ts';
 import { readSecrets } from './secrets.ts';
 import type { Settings, Values } from './settings.ts';
 import { variables } from './variables.ts';
 
 /** What only the file can say. */
-export const parts = ['policy', 'policies', 'lane', 'lanes', 'rules', 'secrets'] as const;
+export const parts = [
+  'policy',
+  'policies',
+  'lane',
+  'lanes',
+  'rules',
+  'secrets',
+  'criteria',
+] as const;
 
 interface Parts {
   values: Values;
@@ -44,8 +56,11 @@ export async function joinSettings(given: Parts): Promise<Joined> {
     ...plain
   } = values;
   const faults: Fault[] = [];
+  const criteria = readCriteria(config['criteria'], values, faults);
   const settings: Settings = {
-    ...plain,
+    ...withoutDots(plain),
+    criteria,
+    cyodaTags: values.cyodaTags ?? tagsOf(criteria),
     tokens: values.tokens ?? [],
     maxRequestBytes:
       values.maxRequestBytes ?? Math.max(8 * MiB, bytesInBase64(values.maxPayloadBytes)),
@@ -58,8 +73,23 @@ export async function joinSettings(given: Parts): Promise<Joined> {
     secrets: readSecrets(config['secrets'], given.env, faults),
   };
   const delivery = await checkDelivery(settings);
+  const cyoda = checkCyoda(settings, isLoopback);
   faults.push(...delivery.faults, ...checkQueues(settings), ...checkHost(settings));
-  return { settings, faults, warnings: [...warningsOf(settings, given), ...delivery.warnings] };
+  faults.push(...cyoda.faults);
+  const warnings = [...warningsOf(settings, given), ...delivery.warnings, ...cyoda.warnings];
+  return { settings, faults, warnings };
+}
+
+/** Without those that stand inside an object of the file, which is a setting by itself. */
+function withoutDots<T extends object>(values: T): Omit<T, `${string}.${string}`> {
+  const entries = Object.entries(values).filter(([name]) => !name.includes('.'));
+  return Object.fromEntries(entries) as Omit<T, `${string}.${string}`>;
+}
+
+function tagsOf({ calculationNodesTags }: CriterionSettings): string[] {
+  const text = calculationNodesTags ?? criterionConfig().calculationNodesTags;
+  const tags = text.split(',').map((tag) => tag.trim());
+  return tags.filter((tag) => tag !== '');
 }
 
 /** What HTTP deliveries may connect to. A service that only its own machine reaches may reach that machine. */
@@ -157,10 +187,14 @@ async function readLane(data: unknown, path: string, faults: Fault[]): Promise<L
 async function checkDelivery(
   settings: Settings,
 ): Promise<{ faults: readonly Fault[]; warnings: string[] }> {
-  const { httpAllow, secrets, inboxWebhookUrl } = settings;
+  const { httpAllow, secrets } = settings;
   const named = originsIn(settings);
+  const webhooks = webhookNames.flatMap((name) => {
+    const url = settings[name];
+    return url === undefined ? [] : [{ url, path: variables[name].env }];
+  });
   const isPlain = httpAllow.length === 0 && Object.keys(secrets).length === 0;
-  if (isPlain && inboxWebhookUrl === undefined && named.length === 0) {
+  if (isPlain && webhooks.length === 0 && named.length === 0) {
     return { faults: [], warnings: [] };
   }
   const { http } = await import('@redrive/engine/http');
@@ -171,18 +205,25 @@ async function checkDelivery(
     const warnings = named
       .filter(({ origin }) => isRefused(origin))
       .map(({ path }) => `${path}: has no effect, its host is not in REDRIVE_HTTP_ALLOW.`);
-    if (inboxWebhookUrl === undefined || !isRefused(inboxWebhookUrl)) {
-      return { faults: [], warnings };
-    }
-    const { hostname } = new URL(inboxWebhookUrl);
-    const message = `its host '${hostname}' is not in REDRIVE_HTTP_ALLOW, so nothing could be sent there. Add it to that list.`;
-    const path = variables.inboxWebhookUrl.env;
-    return { faults: [{ path, code: 'INVALID_VALUE', message }], warnings };
+    const refused = webhooks.filter(({ url }) => isRefused(url));
+    return { faults: refused.map(refusedWebhook), warnings };
   } catch (error) {
     const faults: Fault[] = [];
     addFaults(error, '', faults);
     return { faults: faults.map((fault) => ofAllow(fault, httpAllow)), warnings: [] };
   }
+}
+
+const webhookNames = [
+  'inboxWebhookUrl',
+  'criterionOperationsWebhookUrl',
+  'criterionDevelopmentWebhookUrl',
+] as const;
+
+function refusedWebhook({ url, path }: { url: string; path: string }): Fault {
+  const { hostname } = new URL(url);
+  const message = `its host '${hostname}' is not in REDRIVE_HTTP_ALLOW, so nothing could be sent there. Add it to that list.`;
+  return { path, code: 'INVALID_VALUE', message };
 }
 
 function isOfAddress({ code }: { code: string }): boolean {
@@ -266,6 +307,12 @@ function warningsOf(settings: Settings, { values, written }: Parts): string[] {
     if (idle.length > 0) warnings.push(`${idle.join(', ')}: has no effect without RABBITMQ_URL.`);
   } else if (settings.deadLetterExchange === undefined && written.has('DEAD_LETTER_BINDINGS')) {
     warnings.push('DEAD_LETTER_BINDINGS: has no effect without DEAD_LETTER_EXCHANGE.');
+  }
+  if (settings.cyodaUrl === undefined) {
+    const idle = ['CYODA_TOKEN', 'CYODA_TOKEN_FILE', 'CYODA_TAGS', 'CYODA_LEGAL_ENTITY'].filter(
+      (name) => written.has(name),
+    );
+    if (idle.length > 0) warnings.push(`${idle.join(', ')}: has no effect without CYODA_URL.`);
   }
   return warnings;
 }

@@ -101,9 +101,13 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
   for (const name of parts) {
     if (config[name] !== undefined) origins.push({ name, value: shownPart(name), from: fileName });
   }
-  const dataDir = resolve(input.cwd, joined.settings.dataDir);
+  const { settings } = joined;
+  const dataDir = resolve(input.cwd, settings.dataDir);
+  const { cyodaTokenFile: tokenPath } = settings;
+  const tokenFile =
+    tokenPath === undefined ? {} : { cyodaTokenFile: resolve(input.cwd, tokenPath) };
   const only = input.only === undefined ? {} : { only: input.only };
-  return { ok: true, settings: { ...joined.settings, dataDir, ...only }, origins, warnings };
+  return { ok: true, settings: { ...settings, dataDir, ...tokenFile, ...only }, origins, warnings };
 
   function addFault(
     name: string,
@@ -128,7 +132,7 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
       const from = given(input.env)[variable.env] === undefined ? '.env' : ENVIRONMENT;
       return { name: variable.env, from, value: readText(variable, text) };
     }
-    const value = config[name];
+    const value = inFile(config, name);
     if (value === undefined) return undefined;
     return { name, from: fileName, value: readValue(variable, value) };
   }
@@ -137,7 +141,7 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
     const value = config[name];
     if (typeof value === 'function') return 'a function';
     const count = Object.keys(Object(value) as object).length;
-    return name === 'policy' || name === 'lane' ? 'given' : `${count}`;
+    return ['policy', 'lane', 'criteria'].includes(name) ? 'given' : `${count}`;
   }
 }
 
@@ -165,12 +169,15 @@ function unknownVariables(
     .flatMap((name) => {
       const near = nearestName(name, envNames);
       const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-      const isMeant = name.startsWith('REDRIVE_') || (near !== undefined && name in dotenv);
+      const isMeant = /^(REDRIVE|CRITERION)_/.test(name) || (near !== undefined && name in dotenv);
       return isMeant ? [`${name} is not a setting of Redrive, and is ignored.${hint}`] : [];
     });
 }
 
-const knownKeys: readonly string[] = [...Object.keys(variables), ...parts];
+const knownKeys: readonly string[] = [
+  ...Object.keys(variables).filter((name) => !name.includes('.')),
+  ...parts,
+];
 
 function isKnown(name: string): boolean {
   return knownKeys.includes(name) || name === '$schema';
@@ -180,6 +187,13 @@ function unknownKey(name: string): string {
   const byEnv = Object.entries(variables).find(([, { env }]) => env === name)?.[0];
   const near = byEnv ?? nearest(name, knownKeys);
   return `there is no such setting.${near === undefined ? '' : ` Did you mean '${near}'?`}`;
+}
+
+/** A name with a dot stands inside an object of the file. */
+function inFile(config: Readonly<Record<string, unknown>>, name: string): unknown {
+  const [first = '', second] = name.split('.');
+  const value = config[first];
+  return second === undefined ? value : (Object(value) as Record<string, unknown>)[second];
 }
 
 /** `nearest` for names of several words, in which underscores get lost or doubled. */

@@ -1,6 +1,6 @@
 import type { LaneOptions } from '@redrive/engine';
 import type { Secrets } from '@redrive/engine/http';
-import type { ClassifyRule, Policy } from 'redrive';
+import type { ClassifyRule, CriterionSettings, Policy } from 'redrive';
 import type { Variable, VariableName, variables } from './variables.ts';
 
 export type Role = 'reader' | 'operator' | 'admin';
@@ -61,6 +61,23 @@ export interface Settings {
   secrets: Secrets;
   inboxWebhookUrl?: string;
 
+  /** The settings of the criteria, with what the environment says of them. */
+  criteria: CriterionSettings;
+  /** Requests to the criteria per second and client. */
+  criterionRateLimit: number;
+  /** Failed evaluations become items of the inbox. */
+  criterionReview: boolean;
+  criterionOperationsWebhookUrl?: string;
+  criterionDevelopmentWebhookUrl?: string;
+
+  /** `grpc://` or `grpcs://`. Without it there is no Cyoda member. */
+  cyodaUrl?: string;
+  cyodaToken?: string;
+  /** An absolute path; the file is read on every join. */
+  cyodaTokenFile?: string;
+  cyodaTags: readonly string[];
+  cyodaLegalEntity?: string;
+
   /** How long closed items are kept, and how many may be open. */
   inboxRetentionDays: number;
   inboxMaxItems: number;
@@ -83,7 +100,7 @@ type Defaulted = {
   [Name in VariableName]: (typeof variables)[Name] extends { default: unknown } ? Name : never;
 }[VariableName];
 
-type ValueOf<One extends Variable> = One extends { kind: 'integer' }
+type ValueOf<One extends Variable> = One extends { kind: 'integer' | 'number' }
   ? number
   : One extends { kind: 'boolean' }
     ? boolean

@@ -17,6 +17,8 @@ export function readText(variable: Variable, text: string): Value {
     case 'integer':
       // Not `Number` alone, which reads '', ' 1' and '0x10' too.
       return readValue(variable, /^[+-]?\d{1,15}(\.\d+)?$/.test(text) ? Number(text) : text);
+    case 'number':
+      return readValue(variable, /^[+-]?\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : text);
     case 'boolean':
       return readValue(variable, { true: true, 1: true, false: false, 0: false }[text] ?? text);
     case 'list':
@@ -25,6 +27,7 @@ export function readText(variable: Variable, text: string): Value {
     case 'text':
     case 'choice':
     case 'url':
+    case 'secret':
       return readValue(variable, text);
   }
 }
@@ -39,6 +42,8 @@ export function readValue(variable: Variable, value: unknown): Value {
       const isRight = Number.isInteger(value) && Number(value) >= min && Number(value) <= max;
       return isRight ? good(value) : bad(variable, quoted(value));
     }
+    case 'number':
+      return isNumber(value, variable) ? good(value) : bad(variable, quoted(value));
     case 'boolean':
       return typeof value === 'boolean' ? good(value) : bad(variable, quoted(value));
     case 'choice': {
@@ -52,6 +57,10 @@ export function readValue(variable: Variable, value: unknown): Value {
         : bad(variable, quoted(value));
     case 'url':
       return readUrl(variable, value);
+    case 'secret':
+      return isText(value, variable)
+        ? { ok: true, value, shown: '***' }
+        : bad(variable, hidden(value));
     case 'tokens':
       return readTokens(variable, value);
   }
@@ -64,6 +73,12 @@ export function takes(kind: Kind): string {
       return kind.takes ?? `a text of 1 to ${kind.maxBytes} bytes`;
     case 'integer':
       return `a whole number from ${kind.min} to ${kind.max}`;
+    case 'number': {
+      const { above, min = 0, max } = kind;
+      return above === undefined
+        ? `a number from ${min} to ${max}`
+        : `a number above ${above} and up to ${max}`;
+    }
     case 'boolean':
       return 'true or false';
     case 'choice':
@@ -72,6 +87,8 @@ export function takes(kind: Kind): string {
       return 'a list, separated by commas';
     case 'url':
       return `a URL with ${kind.protocols.map((one) => `${one}//`).join(' or ')}`;
+    case 'secret':
+      return `a text of 1 to ${kind.maxBytes} bytes without control characters`;
     case 'tokens':
       return 'a list of name:role:sha256, separated by commas';
   }
@@ -134,9 +151,16 @@ function readTokens(variable: Variable & { kind: 'tokens' }, value: unknown): Va
   return { ok: true, value: tokens, shown };
 }
 
+function isNumber(
+  value: unknown,
+  { above = -Infinity, min = -Infinity, max }: Variable & { kind: 'number' },
+): boolean {
+  return typeof value === 'number' && value > above && value >= min && value <= max;
+}
+
 function isText(
   value: unknown,
-  { maxBytes, pattern }: Variable & { kind: 'text' },
+  { maxBytes, pattern }: { maxBytes: number; pattern?: RegExp },
 ): value is string {
   if (typeof value !== 'string' || value === '' || Buffer.byteLength(value) > maxBytes)
     return false;

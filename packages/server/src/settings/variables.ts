@@ -2,6 +2,8 @@
  * The one table of what may be set: the types, the checks, `.env.example` and docs/reference/configuration.md come from it.
  * The key is the name in redrive.config, `env` that of the environment.
  */
+import { criterionVariables } from './criterion-variables.ts';
+
 export type Variable = {
   readonly env: string;
   /** What it does, for the reference. */
@@ -27,11 +29,20 @@ export type Kind =
       readonly max: number;
       readonly default?: number;
     }
-  | { readonly kind: 'boolean'; readonly default: boolean }
+  | {
+      /** `above`: the lower limit itself is not allowed. */
+      readonly kind: 'number';
+      readonly min?: number;
+      readonly above?: number;
+      readonly max: number;
+    }
+  | { readonly kind: 'boolean'; readonly default?: boolean }
   | { readonly kind: 'choice'; readonly of: readonly string[]; readonly default?: string }
-  | { readonly kind: 'list'; readonly default: readonly string[] }
+  | { readonly kind: 'list'; readonly default?: readonly string[] }
   /** `hide`: the part that nobody may see in a log, beside a password in front of the host. */
   | { readonly kind: 'url'; readonly protocols: readonly string[]; readonly hide?: 'path' }
+  /** A text that is never shown. */
+  | { readonly kind: 'secret'; readonly maxBytes: number }
   | { readonly kind: 'tokens' };
 
 const MiB = 1024 * 1024;
@@ -286,6 +297,7 @@ export const variables = {
     about: 'For a person, or for a machine.',
     example: 'json',
   },
+  ...criterionVariables,
 } as const satisfies Record<string, Variable>;
 
 export type VariableName = keyof typeof variables;
