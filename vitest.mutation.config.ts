@@ -6,7 +6,8 @@ export default defineConfig({
     testTimeout: 60_000,
     include: [
       'packages/core/src/{backoff,decide,policy,policy-faults,fields,duration,random}*.test.ts',
-      'packages/core/src/{evidence,classify,retry-after,criteria}*.test.ts',
+      'packages/core/src/{evidence,classify,retry-after}*.test.ts',
+      'packages/core/src/criteria/*.test.ts',
     ],
   },
 });

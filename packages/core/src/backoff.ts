@@ -19,15 +19,33 @@ export function delayFor(policy: Policy, facts: DelayFacts): number {
   return delayOf(defined(policy), attempt, () => clampRandom(random) ?? 0.5, previousMs);
 }
 
-/** `delayFor` without its object of facts. The random number is asked for where there is something to spread. */
+/** The fields of a policy that a delay follows from. */
+export type DelayRule = Pick<
+  DefinedPolicy,
+  | 'strategy'
+  | 'base'
+  | 'cap'
+  | 'multiplier'
+  | 'schedule'
+  | 'jitter'
+  | 'jitterRatio'
+  | 'jitterAdd'
+  | 'hardCap'
+>;
+
+/**
+ * `delayFor` without its object of facts. The random number is asked for where there is something to spread.
+ * The criterion rounds up instead of down.
+ */
 export function delayOf(
-  p: DefinedPolicy,
+  p: DelayRule,
   attempt: number,
   random: () => number,
   previousMs: number | undefined,
+  round: (ms: number) => number = Math.floor,
 ): number {
-  const delayMs = jittered(p, rawDelay(p, attempt), random, previousMs);
-  return Math.floor(p.hardCap ? Math.min(delayMs, p.cap) : delayMs);
+  const delayMs = jittered(p, Math.min(rawDelay(p, attempt), p.cap), random, previousMs);
+  return round(p.hardCap ? Math.min(delayMs, p.cap) : delayMs);
 }
 
 /** Into [0, 1]. Nothing for what JSON would not keep either, so that a trail replays. */
@@ -40,26 +58,26 @@ export function atLeast(value: number | undefined, min: number): number {
   return typeof value === 'number' && value >= min ? Math.min(value, Number.MAX_SAFE_INTEGER) : min;
 }
 
-/** The delay before jitter. It saturates at the cap: never NaN, never Infinity, whatever the attempt. */
-function rawDelay(p: DefinedPolicy, attempt: number): number {
+/** The delay before cap and jitter. A high attempt makes it Infinity, which the cap then cuts. */
+export function rawDelay(p: DelayRule, attempt: number): number {
   const n = atLeast(attempt, 1);
   switch (p.strategy) {
     case 'exponential':
       // 0 * Infinity would be NaN.
-      return p.base && Math.min(p.base * p.multiplier ** (n - 1), p.cap);
+      return p.base && p.base * p.multiplier ** (n - 1);
     case 'linear':
-      return Math.min(p.base * n, p.cap);
+      return p.base * n;
     case 'fixed':
-      return Math.min(p.base, p.cap);
+      return p.base;
     case 'schedule': {
       const list = p.schedule as readonly number[];
-      return Math.min(list[Math.min(Math.floor(n), list.length) - 1] as number, p.cap);
+      return list[Math.min(Math.floor(n), list.length) - 1] as number;
     }
   }
 }
 
 function jittered(
-  p: DefinedPolicy,
+  p: DelayRule,
   d: number,
   random: () => number,
   previousMs: number | undefined,

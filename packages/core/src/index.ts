@@ -30,29 +30,38 @@ export { classify, type ClassifyOptions } from './classify.ts';
 export { classifyText, type ClassifyRule, type TextMatch } from './classify-text.ts';
 export type { Clock, Random } from './clock.ts';
 export {
-  type CriterionError,
-  type CriterionPorts,
-  isRetryDelayElapsed,
-  type RetryDelayInput,
-  type RetryDelayReason,
-  type RetryDelayResult,
-} from './criteria.ts';
-export {
   type CriterionChoice,
   type CriterionConfig,
   type CriterionProfile,
   type CriterionSettings,
   criterionConfig,
-} from './criteria-config.ts';
+  criterionSettings,
+} from './criteria/config.ts';
+export type { CriterionOptions, RetryDelayInput } from './criteria/delay.ts';
+export { isRetryDelayElapsed, nextRetryTime, type NextRetryTime } from './criteria/elapsed.ts';
+export {
+  type CriterionName,
+  criterionNames,
+  evaluateCriterion,
+  isCriterionName,
+} from './criteria/evaluate.ts';
 export {
   hasRetriesAvailable,
   isMaxRetriesExceeded,
   type MaxRetriesInput,
-  type RetryLimitError,
   type RetryLimitInput,
-  type RetryLimitReason,
-  type RetryLimitResult,
-} from './criteria-limits.ts';
+} from './criteria/limits.ts';
+export type {
+  CriterionError,
+  CriterionErrorCode,
+  CriterionResult,
+  CriterionWarning,
+  CriterionWarningCode,
+  RetryDelayReason,
+  RetryDelayResult,
+  RetryLimitReason,
+  RetryLimitResult,
+} from './criteria/result.ts';
 export { type Decision, decide, type Facts, type GiveUp, type Retry } from './decide.ts';
 export type { Duration } from './duration.ts';
 export {

@@ -1,13 +1,13 @@
-import { ConfigError } from './errors.ts';
-import type { ErrorCode, Fault } from './errors.ts';
-import { nearest } from './faults.ts';
+import { ConfigError } from '../errors.ts';
+import type { ErrorCode, Fault } from '../errors.ts';
+import { nearest } from '../faults.ts';
 
 /** What a criterion is configured by; the names are those that workflows use. */
 export interface CriterionConfig {
-  /** The delay of an entity that has none, in seconds. */
+  /** The delay of an entity that has none, in whole seconds. */
   defaultRetryDelaySeconds: number;
   defaultBackoffMultiplier: number;
-  /** The cap of an entity that has none, in seconds. It belongs to exponential backoff. */
+  /** The cap of an entity that has none, in whole seconds. It belongs to exponential backoff. */
   defaultMaxDelaySeconds: number;
   enableExponentialBackoff: boolean;
   enableJitter: boolean;
@@ -63,11 +63,14 @@ export const criterionRules: {
   readonly [Name in keyof CriterionConfig]: readonly [(value: unknown) => boolean, string];
 } = {
   defaultRetryDelaySeconds: [
-    (value) => isFiniteNumber(value) && value >= 0,
-    'a number of seconds, 0 or more',
+    (value) => Number.isInteger(value) && (value as number) >= 0,
+    'a whole number, 0 or more',
   ],
   defaultBackoffMultiplier: [isPositive, 'a positive number'],
-  defaultMaxDelaySeconds: [isPositive, 'a positive number'],
+  defaultMaxDelaySeconds: [
+    (value) => Number.isInteger(value) && (value as number) >= 1,
+    'a whole number, 1 or more',
+  ],
   enableExponentialBackoff: [isBoolean, 'true or false'],
   enableJitter: [isBoolean, 'true or false'],
   jitterPercentage: [
@@ -97,19 +100,55 @@ export function criterionConfig(
     throw new ConfigError('INVALID_CONFIG', 'The criterion has faults in its settings:', faults);
   }
   const config = Object.freeze(layerConfig(settings, choice));
-  resolved.add(config);
+  if (!prepared.has(config)) prepared.set(config, { config, sets: noSets });
   return config;
 }
 
-/** What `criterionConfig` gave out is complete: evaluations need not lay it out again. */
-const resolved = new WeakSet<object>([criterionDefaults]);
+/**
+ * Checks settings once, named sets included, for many evaluations. An evaluation with what this returns only
+ * looks up its set. Settings with faults throw one `ConfigError` that lists them all.
+ */
+export function criterionSettings(settings: CriterionSettings = {}): Readonly<CriterionSettings> {
+  const config = criterionConfig(settings);
+  const sets = new Map<unknown, Readonly<CriterionConfig>>();
+  for (const name of Object.keys(settings.sets ?? {})) {
+    sets.set(name, criterionConfig(settings, { operationType: name }));
+  }
+  const copy: Readonly<CriterionSettings> = Object.freeze({
+    ...config,
+    sets: frozenSets(settings),
+  });
+  prepared.set(copy, { config, sets });
+  return copy;
+}
+
+function frozenSets({ sets = {} }: CriterionSettings): NonNullable<CriterionSettings['sets']> {
+  // From entries, since an assignment to `__proto__` would get lost.
+  const copies = Object.entries(sets).map(([name, set]) => [name, Object.freeze({ ...set })]);
+  return Object.freeze(Object.fromEntries(copies) as Record<string, Partial<CriterionConfig>>);
+}
+
+interface Prepared {
+  readonly config: Readonly<CriterionConfig>;
+  readonly sets: ReadonlyMap<unknown, Readonly<CriterionConfig>>;
+}
+
+const noSets: Prepared['sets'] = new Map();
+
+/** What `criterionConfig` and `criterionSettings` gave out is complete: evaluations need not lay it out again. */
+const prepared = new WeakMap<object, Prepared>([
+  [criterionDefaults, { config: criterionDefaults, sets: noSets }],
+]);
 
 /** The layers of `criterionConfig` without its checks: total, for evaluations that were handed settings as they are. */
 export function layerConfig(
   settings: CriterionSettings,
   choice: CriterionChoice,
 ): Readonly<CriterionConfig> {
-  if (resolved.has(settings)) return settings as CriterionConfig;
+  const known = prepared.get(settings);
+  if (known) {
+    return known.sets.get(choice.operationType) ?? known.sets.get(choice.context) ?? known.config;
+  }
   const config: CriterionConfig = { ...criterionDefaults };
   const { sets } = settings;
   overlay(config, named(criterionProfiles, choice.profile ?? settings.profile));
@@ -195,7 +234,7 @@ function isFiniteNumber(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value);
 }
 
-function isPositive(value: unknown): boolean {
+export function isPositive(value: unknown): boolean {
   return isFiniteNumber(value) && value > 0;
 }
 

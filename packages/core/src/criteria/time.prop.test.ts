@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { hasZone, parseIsoTime } from './criteria-time.ts';
+import { hasZone, parseIsoTime } from './time.ts';
 
 const epochMs = fc.integer({ min: Date.parse('0000-01-02'), max: Date.parse('9999-12-30') });
 const pad = (value: number): string => String(value).padStart(2, '0');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { isRetryDelayElapsed } from './criteria.ts';
-import type { CriterionPorts, RetryDelayInput } from './criteria.ts';
+import type { CriterionOptions, RetryDelayInput } from './delay.ts';
+import { isRetryDelayElapsed } from './elapsed.ts';
 
 const T0 = Date.parse('2025-06-01T12:00:00.000Z');
 const at = (offsetMs: number): string => new Date(T0 + offsetMs).toISOString();
@@ -15,8 +15,8 @@ const plain = {
   jitterEnabled: false,
 } satisfies RetryDelayInput;
 const backoff = { ...plain, exponentialBackoff: true } satisfies RetryDelayInput;
-const random = (unit: number): CriterionPorts => ({ random: () => unit });
-const codes = (warnings: string[]): string[] => warnings.map((text) => text.split(':')[0] ?? '');
+const random = (unit: number): CriterionOptions => ({ random: () => unit });
+const codes = (found: readonly { code: string }[]): string[] => found.map(({ code }) => code);
 
 describe('missing and odd data, from the top down', () => {
   it.each([undefined, null])('answers DATA_UNAVAILABLE without lastAttemptTime (%s)', (missing) => {
@@ -27,14 +27,14 @@ describe('missing and odd data, from the top down', () => {
       delayMs: null,
       elapsedMs: null,
       dueAtMs: null,
-      errors: ['DATA_UNAVAILABLE'],
-      warnings: ['DATA_UNAVAILABLE: lastAttemptTime is missing'],
+      errors: [{ code: 'DATA_UNAVAILABLE', message: 'lastAttemptTime is missing' }],
+      warnings: [],
     });
   });
 
   it('puts a missing lastAttemptTime before a currentTime that does not parse', () => {
     const result = isRetryDelayElapsed({ currentTime: 'noon' });
-    expect(result.errors).toEqual(['DATA_UNAVAILABLE']);
+    expect(codes(result.errors)).toEqual(['DATA_UNAVAILABLE']);
   });
 
   it.each([
@@ -52,8 +52,9 @@ describe('missing and odd data, from the top down', () => {
     for (const field of ['lastAttemptTime', 'currentTime']) {
       const result = isRetryDelayElapsed({ ...plain, [field]: time });
       expect(result).toMatchObject({ matches: false, reason: 'TIMING_ERROR', delayMs: null });
-      expect(result.errors).toEqual(['INVALID_TIME']);
-      expect(result.warnings).toEqual([expect.stringContaining(`INVALID_TIME: ${field} `)]);
+      expect(codes(result.errors)).toEqual(['INVALID_TIME']);
+      expect(result.errors[0]?.message).toContain(`${field} must be an ISO-8601 date and time`);
+      expect(result.warnings).toEqual([]);
     }
   });
 
@@ -108,8 +109,9 @@ describe('missing and odd data, from the top down', () => {
     };
     const result = isRetryDelayElapsed({ ...plain, currentTime: undefined }, {}, { nowMs });
     expect(result).toMatchObject({ matches: false, reason: 'TIMING_ERROR', elapsedMs: null });
-    expect(result.errors).toEqual(['CALCULATION_ERROR']);
-    expect(result.warnings).toEqual(['CALCULATION_ERROR: the clock failed twice']);
+    expect(codes(result.errors)).toEqual(['CALCULATION_ERROR']);
+    expect(result.errors[0]?.message).toBe('The clock failed twice');
+    expect(result.warnings).toEqual([]);
     expect(calls).toBe(2);
   });
 
@@ -122,7 +124,9 @@ describe('missing and odd data, from the top down', () => {
       elapsedMs: -1500,
       dueAtMs: T0 + 60_000,
       errors: [],
-      warnings: ['CLOCK_SKEW: lastAttemptTime is 1500 ms after the current time'],
+      warnings: [
+        { code: 'CLOCK_SKEW', message: 'lastAttemptTime is 1500 ms after the current time' },
+      ],
     });
   });
 
@@ -139,28 +143,37 @@ describe('missing and odd data, from the top down', () => {
     expect(result).toMatchObject({ matches: false, delayMs: null, dueAtMs: null, errors: [] });
   });
 
-  it.each([undefined, null, -1, Number.NaN, Number.POSITIVE_INFINITY, '60', true, {}, [60]])(
-    'uses the default delay and warns when retryDelaySeconds is %j',
-    (retryDelaySeconds) => {
-      const result = isRetryDelayElapsed({ ...plain, retryDelaySeconds });
-      expect(result).toMatchObject({ matches: true, delayMs: 60_000, errors: [] });
-      expect(codes(result.warnings)).toEqual(['DEFAULT_USED']);
-      expect(result.warnings[0]).toContain('retryDelaySeconds');
-      const other = { defaultRetryDelaySeconds: 7 };
-      expect(isRetryDelayElapsed({ ...plain, retryDelaySeconds }, other).delayMs).toBe(7000);
-    },
-  );
+  it.each([
+    undefined,
+    null,
+    -1,
+    0.5,
+    2.5,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    '60',
+    true,
+    {},
+    [60],
+  ])('uses the default delay and warns when retryDelaySeconds is %j', (retryDelaySeconds) => {
+    const result = isRetryDelayElapsed({ ...plain, retryDelaySeconds });
+    expect(result).toMatchObject({ matches: true, delayMs: 60_000, errors: [] });
+    expect(codes(result.warnings)).toEqual(['DEFAULT_USED']);
+    expect(result.warnings[0]?.message).toContain('retryDelaySeconds');
+    const other = { defaultRetryDelaySeconds: 7 };
+    expect(isRetryDelayElapsed({ ...plain, retryDelaySeconds }, other).delayMs).toBe(7000);
+  });
 
   it('tells a number that is out of range, and of anything else only its type', () => {
     const warningFor = (retryDelaySeconds: unknown): string | undefined =>
-      isRetryDelayElapsed({ ...plain, retryDelaySeconds }).warnings[0];
+      isRetryDelayElapsed({ ...plain, retryDelaySeconds }).warnings[0]?.message;
     expect(warningFor(-5)).toBe(
-      'DEFAULT_USED: retryDelaySeconds must be a number of seconds, 0 or more, not -5; 60 is used',
+      'retryDelaySeconds must be a whole number, 0 or more, not -5; 60 is used',
     );
     expect(warningFor('s3cret')).toBe(
-      'DEFAULT_USED: retryDelaySeconds must be a number of seconds, 0 or more, not a value of type string; 60 is used',
+      'retryDelaySeconds must be a whole number, 0 or more, not a value of type string; 60 is used',
     );
-    expect(warningFor(null)).toBe('DEFAULT_USED: retryDelaySeconds is missing; 60 is used');
+    expect(warningFor(null)).toBe('retryDelaySeconds is missing; 60 is used');
   });
 
   it.each([0, -2, Number.NaN, Number.POSITIVE_INFINITY, '3', false, {}])(
@@ -170,7 +183,7 @@ describe('missing and odd data, from the top down', () => {
       const result = isRetryDelayElapsed(entity);
       expect(result).toMatchObject({ delayMs: 240_000, errors: [] });
       expect(codes(result.warnings)).toEqual(['DEFAULT_USED']);
-      expect(result.warnings[0]).toContain('backoffMultiplier');
+      expect(result.warnings[0]?.message).toContain('backoffMultiplier');
       expect(isRetryDelayElapsed(entity, { defaultBackoffMultiplier: 3 }).delayMs).toBe(540_000);
     },
   );
@@ -182,7 +195,7 @@ describe('missing and odd data, from the top down', () => {
       const result = isRetryDelayElapsed(entity);
       expect(result).toMatchObject({ delayMs: 3_600_000, errors: [] });
       expect(codes(result.warnings)).toEqual(['DEFAULT_USED']);
-      expect(result.warnings[0]).toContain('maxDelaySeconds');
+      expect(result.warnings[0]?.message).toContain('maxDelaySeconds');
       expect(isRetryDelayElapsed(entity, { defaultMaxDelaySeconds: 90 }).delayMs).toBe(90_000);
     },
   );
@@ -192,25 +205,24 @@ describe('missing and odd data, from the top down', () => {
     expect(isRetryDelayElapsed(entity)).toMatchObject({ delayMs: 3_600_000, warnings: [] });
   });
 
-  it.each([undefined, null, 0, -7, 0.9, Number.NEGATIVE_INFINITY])(
-    'takes an attemptCount of %j for 1',
-    (attemptCount) => {
-      const result = isRetryDelayElapsed({ ...backoff, attemptCount });
-      expect(result).toMatchObject({ delayMs: 60_000, errors: [], warnings: [] });
-    },
-  );
+  it.each([undefined, null])('takes a missing attemptCount (%j) for 1', (attemptCount) => {
+    const result = isRetryDelayElapsed({ ...backoff, attemptCount });
+    expect(result).toMatchObject({ delayMs: 60_000, errors: [], warnings: [] });
+  });
 
-  it.each(['3', Number.NaN, true, {}])(
-    'takes an attemptCount that is no number for 1 and warns: %j',
+  it.each([0, -7, 0.9, 3.9, Number.NEGATIVE_INFINITY, Infinity, '3', Number.NaN, true, {}])(
+    'takes an attemptCount that is no whole number from 1 for 1 and warns: %j',
     (attemptCount) => {
       const result = isRetryDelayElapsed({ ...backoff, attemptCount });
       expect(result).toMatchObject({ delayMs: 60_000, errors: [] });
       expect(codes(result.warnings)).toEqual(['DEFAULT_USED']);
+      expect(result.warnings[0]?.message).toContain('attemptCount must be a whole number, 1 or');
     },
   );
 
-  it('cuts a broken attemptCount down to the whole attempt', () => {
-    expect(isRetryDelayElapsed({ ...backoff, attemptCount: 3.9 }).delayMs).toBe(240_000);
+  it('takes an attemptCount past what a number can count for the last that it can', () => {
+    const entity = { ...backoff, attemptCount: 1e300, backoffMultiplier: 1 };
+    expect(isRetryDelayElapsed(entity)).toMatchObject({ delayMs: 60_000, warnings: [] });
   });
 
   it.each([plain, backoff, { ...backoff, jitterEnabled: true, attemptCount: 1e9 }])(
@@ -254,14 +266,14 @@ describe('missing and odd data, from the top down', () => {
       const result = isRetryDelayElapsed({ ...backoff, attemptCount: 2000 }, config);
       expect(result).toMatchObject({ matches: false, reason: 'TIMING_ERROR', delayMs: null });
       expect(result).toMatchObject({ dueAtMs: null, elapsedMs: 60_000 });
-      expect(result.errors).toEqual(['OVERFLOW_ERROR']);
-      expect(codes(result.warnings)).toEqual(['DEFAULT_USED', 'OVERFLOW_ERROR']);
+      expect(codes(result.errors)).toEqual(['OVERFLOW_ERROR']);
+      expect(codes(result.warnings)).toEqual(['DEFAULT_USED']);
     },
   );
 
   it('answers OVERFLOW_ERROR when the cap itself overflows in ms', () => {
     const entity = { ...backoff, attemptCount: 2000, maxDelaySeconds: 1e307 };
-    expect(isRetryDelayElapsed(entity).errors).toEqual(['OVERFLOW_ERROR']);
+    expect(codes(isRetryDelayElapsed(entity).errors)).toEqual(['OVERFLOW_ERROR']);
   });
 
   it('goes without a cap, and warns, when none is usable and nothing overflows', () => {
@@ -301,14 +313,16 @@ describe('missing and odd data, from the top down', () => {
   ])('answers CALCULATION_ERROR when the delay is not finite: %s', (_name, entity) => {
     const result = isRetryDelayElapsed(entity);
     expect(result).toMatchObject({ matches: false, reason: 'TIMING_ERROR', delayMs: null });
-    expect(result.errors).toEqual(['CALCULATION_ERROR']);
-    expect(codes(result.warnings)).toEqual(['CALCULATION_ERROR']);
+    expect(codes(result.errors)).toEqual(['CALCULATION_ERROR']);
+    expect(result.warnings).toEqual([]);
   });
 
   it('answers CALCULATION_ERROR when jitter pushes a delay past what a number holds', () => {
     const entity = { ...plain, jitterEnabled: true, retryDelaySeconds: 1.79e305 };
     expect(isRetryDelayElapsed(entity, {}, random(0)).errors).toEqual([]);
-    expect(isRetryDelayElapsed(entity, {}, random(0.9)).errors).toEqual(['CALCULATION_ERROR']);
+    expect(codes(isRetryDelayElapsed(entity, {}, random(0.9)).errors)).toEqual([
+      'CALCULATION_ERROR',
+    ]);
   });
 
   it.each([
@@ -333,39 +347,40 @@ describe('missing and odd data, from the top down', () => {
     };
     const result = isRetryDelayElapsed(entity);
     expect(result).toMatchObject({ matches: false, reason: 'TIMING_ERROR', delayMs: null });
-    expect(result.errors).toEqual(['CALCULATION_ERROR']);
-    expect(result.warnings).toEqual([`CALCULATION_ERROR: ${text}`]);
+    expect(codes(result.errors)).toEqual(['CALCULATION_ERROR']);
+    expect(result.errors[0]?.message).toBe(text);
   });
 
   it('answers EVALUATION_TIMEOUT when it took longer than responseTimeoutMs', () => {
-    const took = (ms: number): CriterionPorts => {
+    const took = (ms: number): CriterionOptions => {
       const readings = [1000, 1000 + ms];
       return { monotonicMs: () => readings.shift() ?? Number.NaN };
     };
     expect(isRetryDelayElapsed(plain, {}, took(2000))).toMatchObject({ matches: true, errors: [] });
     const late = isRetryDelayElapsed(plain, {}, took(2000.5));
     expect(late).toMatchObject({ matches: false, reason: 'TIMING_ERROR', delayMs: 60_000 });
-    expect(late.errors).toEqual(['EVALUATION_TIMEOUT']);
-    expect(late.warnings).toEqual([
-      'EVALUATION_TIMEOUT: the evaluation took 2000.5 ms, more than 2000 ms',
-    ]);
+    expect(codes(late.errors)).toEqual(['EVALUATION_TIMEOUT']);
+    expect(late.errors[0]?.message).toBe('The evaluation took 2000.5 ms, more than 2000 ms');
+    expect(late.warnings).toEqual([]);
     const strict = isRetryDelayElapsed(plain, { responseTimeoutMs: 5 }, took(6));
-    expect(strict.errors).toEqual(['EVALUATION_TIMEOUT']);
+    expect(codes(strict.errors)).toEqual(['EVALUATION_TIMEOUT']);
     const waiting = { ...plain, currentTime: at(1) };
-    expect(isRetryDelayElapsed(waiting, {}, took(9999)).errors).toEqual(['EVALUATION_TIMEOUT']);
+    expect(codes(isRetryDelayElapsed(waiting, {}, took(9999)).errors)).toEqual([
+      'EVALUATION_TIMEOUT',
+    ]);
   });
 
   it('lets an earlier row stand before the timeout', () => {
     let ms = 0;
     const slow = { monotonicMs: () => (ms += 9999) };
-    expect(isRetryDelayElapsed({}, {}, slow).errors).toEqual(['DATA_UNAVAILABLE']);
+    expect(codes(isRetryDelayElapsed({}, {}, slow).errors)).toEqual(['DATA_UNAVAILABLE']);
     expect(isRetryDelayElapsed({ ...plain, currentTime: at(-1) }, {}, slow).errors).toEqual([]);
   });
 
   it('answers CALCULATION_ERROR when the monotonic clock fails twice', () => {
     const result = isRetryDelayElapsed(plain, {}, { monotonicMs: () => Number.NaN });
     expect(result).toMatchObject({ matches: false, delayMs: 60_000 });
-    expect(result.errors).toEqual(['CALCULATION_ERROR']);
+    expect(codes(result.errors)).toEqual(['CALCULATION_ERROR']);
   });
 });
 
@@ -396,8 +411,8 @@ describe('times', () => {
       matches: true,
       elapsedMs: 60_000,
       warnings: [
-        'ZONE_MISSING: lastAttemptTime names no zone and is read as UTC',
-        'ZONE_MISSING: currentTime names no zone and is read as UTC',
+        { code: 'ZONE_MISSING', message: 'lastAttemptTime names no zone and is read as UTC' },
+        { code: 'ZONE_MISSING', message: 'currentTime names no zone and is read as UTC' },
       ],
     });
   });
@@ -406,7 +421,7 @@ describe('times', () => {
     'are missing in what is no entity: %s',
     (input) => {
       const result = isRetryDelayElapsed(input as RetryDelayInput, null, null);
-      expect(result.errors).toEqual(['DATA_UNAVAILABLE']);
+      expect(codes(result.errors)).toEqual(['DATA_UNAVAILABLE']);
     },
   );
 });

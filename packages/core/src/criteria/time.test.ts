@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hasZone, parseIsoTime } from './criteria-time.ts';
+import { hasZone, parseIsoTime } from './time.ts';
 
 describe('parseIsoTime', () => {
   it.each([

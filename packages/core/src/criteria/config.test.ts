@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { criterionConfig, criterionDefaults, layerConfig } from './criteria-config.ts';
-import type { CriterionChoice, CriterionSettings } from './criteria-config.ts';
-import { ConfigError } from './errors.ts';
+import { criterionConfig, criterionDefaults, criterionSettings, layerConfig } from './config.ts';
+import type { CriterionChoice, CriterionSettings } from './config.ts';
+import { ConfigError } from '../errors.ts';
 
 const faultsOf = (settings: unknown, choice?: CriterionChoice): ConfigError => {
   try {
@@ -103,7 +103,7 @@ describe('criterionConfig', () => {
     );
     expect(error.code).toBe('INVALID_CONFIG');
     expect(error.faults.map(({ path, code, message }) => [path, code, message])).toEqual([
-      ['defaultRetryDelaySeconds', 'INVALID_VALUE', 'must be a number of seconds, 0 or more'],
+      ['defaultRetryDelaySeconds', 'INVALID_VALUE', 'must be a whole number, 0 or more'],
       ['enableJiter', 'UNKNOWN_FIELD', 'is not a setting. Did you mean "enableJitter"?'],
       ['profil', 'UNKNOWN_FIELD', 'is not a setting. Did you mean "profile"?'],
       ['zzz', 'UNKNOWN_FIELD', 'is not a setting'],
@@ -137,9 +137,9 @@ describe('criterionConfig', () => {
   });
 
   it.each([
-    ['defaultRetryDelaySeconds', 'a number of seconds, 0 or more', [0, 0.5, 1e9], [-1, Infinity]],
+    ['defaultRetryDelaySeconds', 'a whole number, 0 or more', [0, 5, 1e9], [-1, 0.5, Infinity]],
     ['defaultBackoffMultiplier', 'a positive number', [0.5, 1, 3], [0, -1, Infinity]],
-    ['defaultMaxDelaySeconds', 'a positive number', [0.5, 1], [0, -1, Infinity]],
+    ['defaultMaxDelaySeconds', 'a whole number, 1 or more', [1, 60], [0, 0.5, -1, Infinity]],
     ['enableExponentialBackoff', 'true or false', [true, false], [0]],
     ['enableJitter', 'true or false', [true, false], [0]],
     ['jitterPercentage', 'a share from 0 to 1', [0, 0.5, 1], [-0.1, 1.1]],
@@ -157,6 +157,48 @@ describe('criterionConfig', () => {
         { path: name, code: 'INVALID_VALUE', message: `must be ${expected}` },
       ]);
     }
+  });
+});
+
+describe('criterionSettings', () => {
+  const settings: CriterionSettings = {
+    profile: 'development',
+    jitterPercentage: 0.2,
+    sets: { payment: { defaultRetryDelaySeconds: 300 }, nightly: { enableJitter: false } },
+  };
+
+  it('makes no difference to what an evaluation uses', () => {
+    const checked = criterionSettings(settings);
+    const choices: CriterionChoice[] = [
+      {},
+      { operationType: 'payment' },
+      { operationType: 'refund', context: 'nightly' },
+      { operationType: 'payment', context: 'nightly' },
+      { operationType: '__proto__', context: 'constructor' },
+      { operationType: ['payment'] },
+    ];
+    for (const choice of choices) {
+      expect(layerConfig(checked, choice)).toEqual(layerConfig(settings, choice));
+      expect(layerConfig({ ...checked }, choice)).toEqual(layerConfig(settings, choice));
+    }
+    expect(criterionConfig(checked, { operationType: 'payment' })).toEqual(
+      criterionConfig(settings, { operationType: 'payment' }),
+    );
+  });
+
+  it('does not follow what is changed in the settings afterwards', () => {
+    const sets = { payment: { defaultRetryDelaySeconds: 300 } };
+    const checked = criterionSettings({ sets });
+    sets.payment.defaultRetryDelaySeconds = 1;
+    expect(layerConfig(checked, { operationType: 'payment' }).defaultRetryDelaySeconds).toBe(300);
+    expect(checked.sets).toEqual({ payment: { defaultRetryDelaySeconds: 300 } });
+    expect([checked, checked.sets, checked.sets?.['payment']].every(Object.isFrozen)).toBe(true);
+  });
+
+  it('refuses what criterionConfig refuses', () => {
+    expect(() => criterionSettings({ sets: { a: { jitterPercentage: 5 } } })).toThrow(ConfigError);
+    expect(() => criterionSettings(null as never)).toThrow(ConfigError);
+    expect(criterionSettings()).toEqual({ ...criterionDefaults, sets: {} });
   });
 });
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { hasRetriesAvailable, isMaxRetriesExceeded } from './criteria-limits.ts';
+import { hasRetriesAvailable, isMaxRetriesExceeded } from './limits.ts';
 
 const count = fc.nat({ max: 1_000_000_000 });
 const entity = fc.record({ attemptCount: count, maxRetries: count });

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { isRetryDelayElapsed } from './criteria.ts';
-import type { CriterionPorts, RetryDelayInput } from './criteria.ts';
+import { delayFor } from '../backoff.ts';
+import { presets } from '../presets.ts';
+import type { CriterionOptions, RetryDelayInput } from './delay.ts';
+import { isRetryDelayElapsed } from './elapsed.ts';
 
 const T0 = Date.parse('2025-06-01T12:00:00.000Z');
 const at = (offsetMs: number): string => new Date(T0 + offsetMs).toISOString();
@@ -15,8 +17,8 @@ const plain = {
   jitterEnabled: false,
 } satisfies RetryDelayInput;
 const backoff = { ...plain, exponentialBackoff: true } satisfies RetryDelayInput;
-const random = (unit: number): CriterionPorts => ({ random: () => unit });
-const codes = (warnings: string[]): string[] => warnings.map((text) => text.split(':')[0] ?? '');
+const random = (unit: number): CriterionOptions => ({ random: () => unit });
+const codes = (found: readonly { code: string }[]): string[] => found.map(({ code }) => code);
 
 describe('the delay', () => {
   it('is not capped without exponential backoff', () => {
@@ -29,10 +31,32 @@ describe('the delay', () => {
     expect(isRetryDelayElapsed(entity, {}, random(0.5)).delayMs).toBe(3_780_000);
   });
 
-  it('is whole ms, rounded down', () => {
-    expect(isRetryDelayElapsed({ ...plain, retryDelaySeconds: 0.0019 }).delayMs).toBe(1);
+  it('is whole ms, rounded up: rounding down would match up to 1 ms too early', () => {
+    const third = { ...backoff, retryDelaySeconds: 1, backoffMultiplier: 1 / 3, attemptCount: 2 };
+    expect(isRetryDelayElapsed({ ...third, currentTime: at(333) })).toMatchObject({
+      matches: false,
+      delayMs: 334,
+    });
+    expect(isRetryDelayElapsed({ ...third, currentTime: at(334) }).matches).toBe(true);
+    const capped = { ...third, backoffMultiplier: 9, maxDelaySeconds: 0.0015 };
+    expect(isRetryDelayElapsed(capped)).toMatchObject({
+      delayMs: 2,
+      reason: 'MAXIMUM_DELAY_ELAPSED',
+    });
     const entity = { ...plain, jitterEnabled: true, retryDelaySeconds: 1 };
-    expect(isRetryDelayElapsed(entity, {}, random(0.999)).delayMs).toBe(1099);
+    expect(isRetryDelayElapsed(entity, {}, random(0.9981)).delayMs).toBe(1100);
+    expect(isRetryDelayElapsed(entity, {}, random(0.0001)).delayMs).toBe(1001);
+  });
+
+  it('is that of the preset `criterion`, but for the rounding', () => {
+    for (const attempt of [1, 2, 3, 6, 7, 8, 5000]) {
+      for (const unit of [0, 0.25, 1 / 3, 0.999]) {
+        const entity = { lastAttemptTime: at(0), retryDelaySeconds: 60, attemptCount: attempt };
+        const { delayMs } = isRetryDelayElapsed(entity, null, random(unit));
+        const presetMs = delayFor(presets.criterion, { attempt, random: unit });
+        expect([presetMs, presetMs + 1]).toContain(delayMs);
+      }
+    }
   });
 
   it('backs off and jitters as the configuration says where the entity does not', () => {
@@ -56,6 +80,27 @@ describe('the delay', () => {
     expect(codes(result.warnings)).toEqual(['DEFAULT_USED', 'DEFAULT_USED']);
   });
 
+  it('warns of an odd jitter switch with zero delay too', () => {
+    const result = isRetryDelayElapsed({ ...plain, retryDelaySeconds: 0, jitterEnabled: 'yes' });
+    expect(result).toMatchObject({ matches: true, delayMs: 0 });
+    expect(result.warnings).toEqual([
+      {
+        code: 'DEFAULT_USED',
+        message: 'jitterEnabled must be true or false, not a value of type string; true is used',
+      },
+    ]);
+  });
+
+  it('does not warn of an odd multiplier or cap that is not used', () => {
+    const entity = { ...plain, backoffMultiplier: -1, maxDelaySeconds: 'x' };
+    expect(isRetryDelayElapsed(entity)).toMatchObject({ matches: true, warnings: [] });
+  });
+
+  it('takes a cap that is a fraction of a second', () => {
+    const entity = { ...backoff, maxDelaySeconds: 0.5 };
+    expect(isRetryDelayElapsed(entity)).toMatchObject({ delayMs: 500, warnings: [] });
+  });
+
   it('uses the built-in value, and warns, where a configured one is unusable', () => {
     const entity = { lastAttemptTime: at(0), currentTime: at(0), attemptCount: 2 };
     const broken = {
@@ -68,7 +113,7 @@ describe('the delay', () => {
     const result = isRetryDelayElapsed(entity, broken as object, random(0.5));
     expect(result).toMatchObject({ delayMs: 126_000, errors: [] });
     for (const name of Object.keys(broken)) {
-      expect(result.warnings.filter((text) => text.includes(name))).toHaveLength(1);
+      expect(result.warnings.filter(({ message }) => message.includes(name))).toHaveLength(1);
     }
   });
 
@@ -80,6 +125,20 @@ describe('the delay', () => {
     expect(delayOf('payment')).toBe(5000);
     expect(delayOf('refund')).toBe(60_000);
     expect(delayOf({})).toBe(60_000);
+  });
+
+  it('takes the set of the context where the operation type names none', () => {
+    const sets = {
+      payment: { defaultRetryDelaySeconds: 5 },
+      nightly: { defaultRetryDelaySeconds: 7 },
+    };
+    const entity = { ...plain, retryDelaySeconds: null };
+    const delayOf = (operationType: unknown, context: string): number | null =>
+      isRetryDelayElapsed({ ...entity, operationType }, { sets }, { context }).delayMs;
+    expect(delayOf('payment', 'nightly')).toBe(5000);
+    expect(delayOf('refund', 'nightly')).toBe(7000);
+    expect(delayOf(undefined, 'weekly')).toBe(60_000);
+    expect(delayOf('__proto__', 'constructor')).toBe(60_000);
   });
 
   it('does not let the entity choose the profile or the context', () => {
@@ -115,7 +174,7 @@ describe('the jitter', () => {
   });
 
   it('is the same however often it is asked for, and another for another entity or seed', () => {
-    const delayOf = (entityId: string, ports?: CriterionPorts): number | null =>
+    const delayOf = (entityId: string, ports?: CriterionOptions): number | null =>
       isRetryDelayElapsed({ ...jittered, entityId }, undefined, ports).delayMs;
     expect(new Set(Array.from({ length: 100 }, () => delayOf('a')))).toHaveProperty('size', 1);
     expect(delayOf('a')).toBe(delayOf('a', { seed: 0 }));
@@ -128,9 +187,34 @@ describe('the jitter', () => {
     expect(keysOf({ ...jittered, retryDelaySeconds: 0 })).toEqual([]);
   });
 
-  it('starts at the whole ms of a delay that has a fraction', () => {
-    const entity = { ...jittered, retryDelaySeconds: 1.0005, currentTime: at(1000) };
-    expect(isRetryDelayElapsed(entity, {}, random(0.5)).reason).toBe('JITTER_WAIT');
+  it('starts where a delay with a fraction of a ms would be over', () => {
+    const third = { ...jittered, exponentialBackoff: true, backoffMultiplier: 1 / 3 };
+    const entity = { ...third, retryDelaySeconds: 1, attemptCount: 2 };
+    const reasonAt = (ms: number): string =>
+      isRetryDelayElapsed({ ...entity, currentTime: at(ms) }, {}, random(0.5)).reason;
+    expect([333, 334, 349, 350].map(reasonAt)).toEqual([
+      'BACKOFF_WAIT',
+      'JITTER_WAIT',
+      'JITTER_WAIT',
+      'JITTER_ELAPSED',
+    ]);
+  });
+
+  it('is not named where rounding up swallows it', () => {
+    const entity = { ...plain, jitterEnabled: true, exponentialBackoff: true, attemptCount: 2 };
+    const third = { ...entity, retryDelaySeconds: 1, backoffMultiplier: 1 / 3 };
+    const result = isRetryDelayElapsed(third, {}, random(0.001));
+    expect(result).toMatchObject({ delayMs: 334, reason: 'BACKOFF_ELAPSED' });
+  });
+
+  it('has the key of the options before the id of the entity', () => {
+    const keys: string[] = [];
+    const record = (key: string): number => keys.push(key) * 0;
+    const entity = { ...jittered, entityId: 'own' };
+    isRetryDelayElapsed(entity, {}, { random: record, key: 'given' });
+    isRetryDelayElapsed(entity, {}, { random: record, key: '' });
+    isRetryDelayElapsed(entity, {}, { random: record, key: undefined });
+    expect(keys).toEqual(['given', 'own', 'own']);
   });
 });
 

@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { hasRetriesAvailable, isMaxRetriesExceeded } from './criteria-limits.ts';
-import type { MaxRetriesInput } from './criteria-limits.ts';
+import { hasRetriesAvailable, isMaxRetriesExceeded } from './limits.ts';
+import type { MaxRetriesInput } from './limits.ts';
 
+const told = (value: unknown): string =>
+  typeof value === 'number' ? String(value) : `a value of type ${typeof value}`;
+const warned = (field: string, value: unknown): string =>
+  `${field} must be true or false, not ${told(value)}; false is used`;
+const refused = (field: string, value: unknown): { code: string; message: string } => ({
+  code: 'DATA_UNAVAILABLE',
+  message: `${field} must be a whole number, 0 or more, not ${told(value)}`,
+});
 const badCounts = [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 1e300, '3', true, {}, [3]];
 
 describe('isMaxRetriesExceeded', () => {
@@ -32,6 +40,7 @@ describe('isMaxRetriesExceeded', () => {
     expect(isMaxRetriesExceeded({ ...input, attemptCount: limit })).toEqual({
       matches: true,
       reason: 'RETRIES_EXHAUSTED',
+      attemptCount: limit,
       limit,
       errors: [],
       warnings: [],
@@ -40,6 +49,7 @@ describe('isMaxRetriesExceeded', () => {
     expect(isMaxRetriesExceeded({ ...input, attemptCount: limit - 1 })).toEqual({
       matches: false,
       reason: 'RETRIES_AVAILABLE',
+      attemptCount: limit - 1,
       limit,
       errors: [],
       warnings: [],
@@ -55,29 +65,37 @@ describe('isMaxRetriesExceeded', () => {
         limit: 3,
         errors: [],
         warnings: [
-          'DEFAULT_USED: criticalOperation must be true or false; false is used',
-          'DEFAULT_USED: manualRetryOverride must be true or false; false is used',
+          { code: 'DEFAULT_USED', message: warned('criticalOperation', value) },
+          { code: 'DEFAULT_USED', message: warned('manualRetryOverride', value) },
         ],
       });
     },
   );
 
-  it.each([undefined, null, ...badCounts])('answers true when attemptCount is %j', (value) => {
+  it.each(badCounts)('answers true when attemptCount is %j', (value) => {
     expect(isMaxRetriesExceeded({ attemptCount: value })).toEqual({
       matches: true,
       reason: 'DATA_ERROR',
+      attemptCount: null,
       limit: null,
-      errors: ['DATA_UNAVAILABLE'],
-      warnings: ['DATA_UNAVAILABLE: attemptCount must be a whole number, 0 or more'],
+      errors: [refused('attemptCount', value)],
+      warnings: [],
+    });
+  });
+
+  it.each([undefined, null])('answers true when attemptCount is missing (%j)', (value) => {
+    expect(isMaxRetriesExceeded({ attemptCount: value })).toMatchObject({
+      matches: true,
+      reason: 'DATA_ERROR',
+      errors: [{ code: 'DATA_UNAVAILABLE', message: 'attemptCount is missing' }],
     });
   });
 
   it.each(badCounts)('answers true when maxRetries is %j', (value) => {
     const result = isMaxRetriesExceeded({ attemptCount: 0, maxRetries: value });
     expect(result).toMatchObject({ matches: true, reason: 'DATA_ERROR', limit: null });
-    expect(result.warnings).toEqual([
-      'DATA_UNAVAILABLE: maxRetries must be a whole number, 0 or more',
-    ]);
+    expect(result).toMatchObject({ attemptCount: 0, warnings: [] });
+    expect(result.errors).toEqual([refused('maxRetries', value)]);
   });
 });
 
@@ -94,6 +112,7 @@ describe('hasRetriesAvailable', () => {
     expect(hasRetriesAvailable({ attemptCount, maxRetries })).toEqual({
       matches,
       reason: matches ? 'RETRIES_AVAILABLE' : 'RETRIES_EXHAUSTED',
+      attemptCount,
       limit: maxRetries ?? 3,
       errors: [],
       warnings: [],
@@ -109,7 +128,7 @@ describe('hasRetriesAvailable', () => {
     for (const field of ['attemptCount', 'maxRetries']) {
       const result = hasRetriesAvailable({ attemptCount: 0, [field]: value });
       expect(result).toMatchObject({ matches: false, reason: 'DATA_ERROR', limit: null });
-      expect(result.errors).toEqual(['DATA_UNAVAILABLE']);
+      expect(result.errors).toEqual([refused(field, value)]);
     }
   });
 });
@@ -129,9 +148,10 @@ describe('both', () => {
     };
     const error = {
       reason: 'DATA_ERROR',
+      attemptCount: null,
       limit: null,
-      errors: ['DATA_UNAVAILABLE'],
-      warnings: ['DATA_UNAVAILABLE: the entity cannot be read'],
+      errors: [{ code: 'DATA_UNAVAILABLE', message: 'The entity cannot be read' }],
+      warnings: [],
     };
     expect(isMaxRetriesExceeded(unreadable)).toEqual({ matches: true, ...error });
     expect(hasRetriesAvailable(unreadable)).toEqual({ matches: false, ...error });
