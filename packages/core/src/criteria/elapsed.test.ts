@@ -420,7 +420,7 @@ describe('times', () => {
   it.each([null, undefined, 5, 'entity', Symbol('entity'), []])(
     'are missing in what is no entity: %s',
     (input) => {
-      const result = isRetryDelayElapsed(input as RetryDelayInput, null, null);
+      const result = isRetryDelayElapsed(input, null, null);
       expect(codes(result.errors)).toEqual(['DATA_UNAVAILABLE']);
     },
   );

@@ -30,8 +30,8 @@ describe('the limits', () => {
   it('never throw, and on errors stop the retries', () => {
     fc.assert(
       fc.property(hostile, (input) => {
-        const exceeded = isMaxRetriesExceeded(input as object);
-        const available = hasRetriesAvailable(input as object);
+        const exceeded = isMaxRetriesExceeded(input);
+        const available = hasRetriesAvailable(input);
         expect(exceeded.errors).toEqual(available.errors);
         if (exceeded.errors.length > 0) {
           expect([exceeded.matches, available.matches]).toEqual([true, false]);

@@ -1,0 +1,42 @@
+/** The answer of a criterion as it stands on a wire: HTTP, `redrive criteria evaluate --json`. */
+import type { CriterionError, CriterionResult, CriterionWarning } from 'redrive';
+
+interface WireNotes {
+  errors: readonly CriterionError[];
+  warnings: readonly CriterionWarning[];
+}
+
+export interface WireDelayAnswer extends WireNotes {
+  matches: boolean;
+  reason: string;
+  delay_ms: number | null;
+  elapsed_ms: number | null;
+  /** ISO-8601 in UTC. Null also for a time that no date can hold. */
+  due_at: string | null;
+}
+
+export interface WireLimitAnswer extends WireNotes {
+  matches: boolean;
+  reason: string;
+  attempt_count: number | null;
+  limit: number | null;
+}
+
+export type WireAnswer = WireDelayAnswer | WireLimitAnswer;
+
+export function wireAnswer(result: CriterionResult): WireAnswer {
+  const { matches, reason, errors, warnings } = result;
+  if ('delayMs' in result) {
+    const { delayMs: delay_ms, elapsedMs: elapsed_ms, dueAtMs } = result;
+    return { matches, reason, delay_ms, elapsed_ms, due_at: isoTime(dueAtMs), errors, warnings };
+  }
+  const { attemptCount: attempt_count, limit } = result;
+  return { matches, reason, attempt_count, limit, errors, warnings };
+}
+
+/** The last ms that a `Date` can hold; past it `toISOString` throws. */
+const LAST_MS = 8_640_000_000_000_000;
+
+function isoTime(ms: number | null): string | null {
+  return ms === null || Math.abs(ms) > LAST_MS ? null : new Date(ms).toISOString();
+}
