@@ -248,6 +248,8 @@ export class DurableEngine {
       unsettled: this.#settler.unsettled,
       auditDropped: this.#trail.dropped,
       outboxStuck: this.#outbox.stuck,
+      seed: this.#shared.seed,
+      ...this.#lanes.skew,
       sources: this.#sources.map(({ report }) => report),
     };
   }

@@ -58,7 +58,7 @@ export interface EngineOptions {
   /** The trail of decisions: `true` for the store's own sink, a sink, or options. Off unless given. */
   audit?: boolean | AuditSink | AuditOptions;
   /** A message that is committed with every new inbox item, and published to a broker. */
-  review?: (task: Task | NewTask, item: NewItem) => NewOutboxMessage;
+  review?: (task: Task | NewTask, item: NewItem) => NewOutboxMessage | undefined;
   /** Called with everything that happens. It must be quick, and cannot change anything. */
   on?: (event: EngineEvent) => void;
   log?: Log;

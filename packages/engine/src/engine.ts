@@ -179,6 +179,13 @@ export interface EngineStats {
   unsettled: number;
   auditDropped: number;
   outboxStuck: number;
+  /** The jitter's seed, one per deployment. 0 until the store is open, and where the store keeps none. */
+  seed: number;
+  /**
+   * How far this host's clock is ahead of the store's; negative: behind. 0 within what can be told. Absent until the store
+   * has answered.
+   */
+  clockSkewMs?: number;
   sources: SourceReport[];
 }
 

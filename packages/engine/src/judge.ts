@@ -26,7 +26,7 @@ export interface Circumstances {
   laneOpen: boolean;
   /** This delivery was to find out whether the lane works again, and if not, the lane is closed for so long. */
   probing?: { closedForMs: number };
-  review?: (task: Task, item: NewItem) => NewOutboxMessage;
+  review?: (task: Task, item: NewItem) => NewOutboxMessage | undefined;
 }
 
 export interface Judgement {
@@ -53,7 +53,7 @@ export function judge(task: Task, outcome: Outcome, by: Circumstances): Judgemen
     case 'oversized':
       return toInbox(task, 'HEADERS_TOO_LARGE', outcome.failure, by, 'neutral');
     case 'giveUp':
-      return toInbox(task, 'GAVE_UP', outcome.failure, by, 'worked');
+      return toInbox(task, outcome.reason ?? 'GAVE_UP', outcome.failure, by, 'worked');
     case 'refused':
       // Nothing ran, so nothing is counted: the breaker paces the lane. The count only lengthens the pause.
       return { settlement: uncounted(task, backoff(task, by), task.uncounted + 1), lane: 'failed' };
@@ -233,8 +233,8 @@ function inboxed(
   attempt: number,
 ): Extract<Settlement, { to: 'failed' }> {
   const item = itemOf(reason, failure, task.lane);
-  const outbox = by.review ? { outbox: by.review({ ...task, attempt }, item) } : {};
-  return { ...leaseOf(task), to: 'failed', attempt, item, ...outbox };
+  const outbox = by.review?.({ ...task, attempt }, item);
+  return { ...leaseOf(task), to: 'failed', attempt, item, ...(outbox ? { outbox } : {}) };
 }
 
 /** Only what passes by itself says that the other side is in trouble; 429 says that it is well and busy. */

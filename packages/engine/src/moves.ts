@@ -45,8 +45,8 @@ export interface Arrival {
   otherId?: string;
   /** It must not be retried, whatever the policy says. */
   verdict?: Reason;
-  /** Builds the outbox message of an item, where one is wanted. */
-  review?: (task: Task | NewTask, item: NewItem) => NewOutboxMessage;
+  /** Builds the outbox message of an item; undefined: nobody is told of this item. */
+  review?: (task: Task | NewTask, item: NewItem) => NewOutboxMessage | undefined;
 }
 
 /** `accepted`: stored or re-armed. `duplicate`: known, nothing to do. `failed`: straight to the inbox. */
@@ -87,13 +87,15 @@ export function accept(
       return rearm(arrival, task, nowMs, seed, 0);
     case 'failed': {
       const { attempt, arrival: token } = arrival.task;
-      const record = { attempt, failure, durationMs: 0 };
+      // A criterion may be asked often about one entity: its failed evaluations are counted, not kept one by one.
+      const kept = isEvaluation(arrival) ? {} : { record: { attempt, failure, durationMs: 0 } };
       // Known from now on: where only the answer is lost, it is not counted again.
       const met: Task = token === undefined ? task : { ...task, arrival: token };
-      return { result: 'duplicate', task: met, occurrence: { taskId: task.id }, record };
+      return { result: 'duplicate', task: met, occurrence: { taskId: task.id }, ...kept };
     }
     case 'cancelled': {
-      const item = itemOf('CAME_BACK', failure, task.lane);
+      const reason = isEvaluation(arrival) ? 'EVALUATION_FAILED' : 'CAME_BACK';
+      const item = itemOf(reason, failure, task.lane);
       return fail(arrival, carriedOn(arrival, task, nowMs), item, nowMs);
     }
   }
@@ -212,6 +214,10 @@ export function reasonOf(decision: GiveUp): Reason {
     case 'BEFORE_RETRY_FAILED':
       return 'GAVE_UP';
   }
+}
+
+function isEvaluation({ verdict }: Arrival): boolean {
+  return verdict === 'EVALUATION_FAILED';
 }
 
 const unknownFailure: Failure = Object.freeze({ class: 'unknown' });
@@ -360,8 +366,9 @@ function fail(
 ): Change<Accepted> {
   const failed = 'id' in task ? { ...without(task, 'lease'), finishedAtMs: nowMs } : task;
   const record = 'id' in task ? { record: recordOf(task) } : {};
-  const outbox = arrival.review ? { outbox: arrival.review(task, item) } : {};
-  return { result: 'failed', task: { ...failed, status: 'failed' }, item, ...record, ...outbox };
+  const outbox = arrival.review?.(task, item);
+  const told = outbox ? { outbox } : {};
+  return { result: 'failed', task: { ...failed, status: 'failed' }, item, ...record, ...told };
 }
 
 function recordOf({ attempt, failure = unknownFailure }: Task): AttemptRecord {

@@ -77,3 +77,19 @@ it('follows a clock that goes a little slower than the local one, and is never a
     expect(told - store.nowMs).toBeLessThan(6);
   }
 });
+
+it('tells how far the local clock is ahead of the store or behind, and 0 within its doubt', async () => {
+  const clock = virtualClock(10_000);
+  const store = new StoreClock(clock);
+  expect(store.skewMs).toBeUndefined();
+  await clock.advance(100);
+  // Asked 100 ms ago: the store's time is between 10 000 and 10 101 by now.
+  store.saw(10_000, clock.monotonic() - 100);
+  expect(store.skewMs).toBe(0);
+  clock.jump(5000);
+  expect(store.skewMs).toBe(4999);
+  clock.jump(-8000);
+  expect(store.skewMs).toBe(-2900);
+  await clock.advance(1000);
+  expect(store.skewMs).toBeCloseTo(-2899.5);
+});

@@ -34,6 +34,17 @@ export class StoreClock {
     return Number.isNaN(this.#mostMs) ? Infinity : this.#mostMs - this.#leastMs;
   }
 
+  /** How far the local wall clock is ahead of the store's, as far as that is certain; undefined: no answer came yet. */
+  get skewMs(): number | undefined {
+    if (Number.isNaN(this.#leastMs)) return undefined;
+    const now = this.#clock.now() - this.#clock.monotonic();
+    // What the two clocks drift apart since the last answer is no skew.
+    const driftMs = (this.#clock.monotonic() - this.#sawAt) * DRIFT;
+    const [leastMs, mostMs] = [this.#leastMs - driftMs, this.#mostMs + driftMs];
+    if (now > mostMs) return now - mostMs;
+    return now < leastMs ? now - leastMs : 0;
+  }
+
   /** Learns from an answer that just came, to what was asked at `sentAt`. */
   saw(nowMs: number, sentAt: number): void {
     const now = this.#clock.monotonic();

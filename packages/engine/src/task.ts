@@ -102,6 +102,7 @@ export const reasons = [
   'TOO_MANY_UNCOUNTED',
   'INVALID_PAYLOAD',
   'CAME_BACK',
+  'EVALUATION_FAILED',
 ] as const;
 export type Reason = (typeof reasons)[number];
 

@@ -137,6 +137,11 @@ export class Lanes {
     return this.#time.nowMs;
   }
 
+  get skew(): { clockSkewMs?: number } {
+    const { skewMs } = this.#time;
+    return skewMs === undefined ? {} : { clockSkewMs: skewMs };
+  }
+
   /** Learns the store's time from an answer that just came, to what was asked at `sentAt`. */
   sawTime(nowMs: number, sentAt: number): void {
     this.#time.saw(nowMs, sentAt);

@@ -1,6 +1,6 @@
 import type { Failure } from 'redrive';
 import type { TaskFault } from '../errors.ts';
-import type { Destination, Task, TaskContext } from '../task.ts';
+import type { Destination, Reason, Task, TaskContext } from '../task.ts';
 
 /** Brings one task to its destination and says how that went. It never throws for a failure of the destination. */
 export interface Delivery {
@@ -37,5 +37,6 @@ export type Outcome =
   | { type: 'refused' | 'lost' | 'away'; failure: Failure }
   | { type: 'unroutable' | 'invalid' | 'oversized' | 'impossible'; failure: Failure }
   | { type: 'retryIn'; delayMs: number; failure: Failure }
-  | { type: 'giveUp'; failure: Failure }
+  /** `reason`: why it is in the inbox then; `GAVE_UP` unless given. */
+  | { type: 'giveUp'; failure: Failure; reason?: Reason }
   | { type: 'snooze'; delayMs: number };

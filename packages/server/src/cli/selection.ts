@@ -20,6 +20,7 @@ const reasons: Readonly<Record<Reason, true>> = {
   TOO_MANY_UNCOUNTED: true,
   INVALID_PAYLOAD: true,
   CAME_BACK: true,
+  EVALUATION_FAILED: true,
 };
 
 export const selection = {

@@ -82,8 +82,8 @@ export async function joinSettings(given: Parts): Promise<Joined> {
 
 /** Without those that stand inside an object of the file, which is a setting by itself. */
 function withoutDots<T extends object>(values: T): Omit<T, `${string}.${string}`> {
-  const entries = Object.entries(values).filter(([name]) => !name.includes('.'));
-  return Object.fromEntries(entries) as Omit<T, `${string}.${string}`>;
+  const kept = Object.entries(values).filter(([name]) => !name.includes('.'));
+  return Object.fromEntries(kept) as Omit<T, `${string}.${string}`>;
 }
 
 function tagsOf({ calculationNodesTags }: CriterionSettings): string[] {
