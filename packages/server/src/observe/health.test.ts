@@ -10,6 +10,7 @@ const calm: EngineStats = {
   unsettled: 0,
   auditDropped: 0,
   outboxStuck: 0,
+  seed: 0,
   sources: [{ source: 'retry.scheduled', state: 'consuming' }],
 };
 

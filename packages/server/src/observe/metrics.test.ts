@@ -11,6 +11,7 @@ const stats: EngineStats = {
   held: 3,
   unsettled: 1,
   auditDropped: 4,
+  seed: 0,
   outboxStuck: 5,
   sources: [
     { source: 'retry.scheduled', state: 'consuming' },

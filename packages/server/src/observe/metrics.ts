@@ -12,6 +12,7 @@ import type { Histogram } from 'prom-client';
 import type { Clock } from 'redrive';
 import type { Metrics } from '../service-context.ts';
 import type { CensusTaker } from './census.ts';
+import { CriterionCounts } from './criterion-counts.ts';
 import type { BrokerWithState } from './health.ts';
 import { kindOf, LaneTable, MAX_NAMES, NameTable, OTHER } from './lane-table.ts';
 import { createMetricSet, type MetricSet } from './registry.ts';
@@ -50,6 +51,7 @@ type Series = Pick<Histogram.Internal<string>, 'observe'>;
  */
 export class ServiceMetrics implements Metrics {
   readonly #set: MetricSet = createMetricSet();
+  readonly criteria = new CriterionCounts(this.#set);
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #eventReaders: () => number;
@@ -74,8 +76,10 @@ export class ServiceMetrics implements Metrics {
     this.#eventReaders = eventReaders;
     this.#logLinesLost = logLinesLost;
     // Nothing at all is better than a nought that nobody has counted.
-    const { depth, oldestDue, censusAge, censusDuration } = this.#set;
-    for (const unknown of [depth, oldestDue, censusAge, censusDuration]) unknown.remove();
+    const { depth, oldestDue, censusAge, censusDuration, clockSkew } = this.#set;
+    for (const unknown of [depth, oldestDue, censusAge, censusDuration, clockSkew]) {
+      unknown.remove();
+    }
   }
 
   get contentType(): string {
@@ -290,6 +294,7 @@ export class ServiceMetrics implements Metrics {
     for (const [outcome, count] of this.#published) published.inc({ outcome }, count);
     leasesLost.inc(this.#leasesLost);
     known.inc(this.#known);
+    this.criteria.write();
     this.#set.eventReaders.set(this.#eventReaders());
     this.#set.logLinesLost.reset();
     this.#set.logLinesLost.inc(this.#logLinesLost());
@@ -303,6 +308,7 @@ export class ServiceMetrics implements Metrics {
     set.held.set(stats.held);
     set.unsettled.set(stats.unsettled);
     set.outboxStuck.set(stats.outboxStuck);
+    if (stats.clockSkewMs !== undefined) set.clockSkew.set(stats.clockSkewMs / 1000);
     set.auditDropped.reset();
     set.auditDropped.inc(stats.auditDropped);
     if (census.ageMs !== undefined) set.censusAge.set(census.ageMs / 1000);

@@ -7,6 +7,10 @@ const fastSeconds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ];
 const driftSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600];
+const evaluationSeconds = [
+  0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1,
+  0.5, 2,
+];
 const batchSizes = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000];
 
 /** One metric, as it is documented. */
@@ -202,6 +206,35 @@ export function createMetricSet() {
       'Lines of the log that could not be written, or that nobody read. The service goes on without them.',
     ),
     eventReaders: gauge('redrive_event_readers', 'Connections that read /api/v1/events.'),
+
+    criterionEvaluations: counter(
+      'criterion_evaluations_total',
+      'Evaluations of the criteria by result. error: the evaluation failed, see criterion_errors_total.',
+      ['criterion', 'result'],
+    ),
+    criterionErrors: counter(
+      'criterion_errors_total',
+      'Failed evaluations by code. DATA_UNAVAILABLE, INVALID_TIME, EVALUATION_TIMEOUT: for operations. CALCULATION_ERROR, OVERFLOW_ERROR: for development.',
+      ['criterion', 'code'],
+    ),
+    criterionDuration: histogram(
+      'criterion_evaluation_duration_seconds',
+      'How long one evaluation took, without its way over the network.',
+      evaluationSeconds,
+      ['criterion'],
+    ),
+    criterionWaiting: gauge(
+      'criterion_review_waiting',
+      'Failed evaluations that wait to be written to the inbox.',
+    ),
+    criterionDropped: counter(
+      'criterion_review_dropped_total',
+      'Failed evaluations that were not written to the inbox, because too many waited or the store refused them.',
+    ),
+    clockSkew: gauge(
+      'redrive_clock_skew_seconds',
+      "How far this host's clock is ahead of the database's; negative: behind. 0 within what can be told.",
+    ),
 
     http: histogram(
       'http_request_duration_seconds',

@@ -1,0 +1,16 @@
+import type { CriterionErrorCode } from 'redrive';
+
+/** Who hears of an error: operations of times and missing data, development of calculations. */
+export type Audience = 'operations' | 'development';
+
+const audiences: Readonly<Record<CriterionErrorCode, Audience>> = {
+  DATA_UNAVAILABLE: 'operations',
+  INVALID_TIME: 'operations',
+  EVALUATION_TIMEOUT: 'operations',
+  CALCULATION_ERROR: 'development',
+  OVERFLOW_ERROR: 'development',
+};
+
+export function audienceOf(code: CriterionErrorCode): Audience {
+  return audiences[code];
+}

@@ -1,0 +1,127 @@
+/** Evaluates criteria for every door of the service: HTTP, gRPC and replays give the same answers. */
+import {
+  type Clock,
+  type CriterionName,
+  type CriterionResult,
+  type CriterionSettings,
+  evaluateCriterion,
+  nextRetryTime,
+} from 'redrive';
+import type { CriterionCounts } from '../observe/criterion-counts.ts';
+import type { FailedEvaluation } from './error-log.ts';
+import type { RecentAnswers } from './recent.ts';
+import { SettingsInForce } from './settings.ts';
+
+export interface EvaluationRequest {
+  readonly entity: unknown;
+  /** The jitter's key. It outranks the entity's own id. */
+  readonly entityId?: string;
+  /** Chooses a named set where the entity's operation type names none. */
+  readonly context?: string;
+  /** Of the request, checked before. */
+  readonly settings?: CriterionSettings;
+}
+
+export interface Evaluator {
+  /** Synchronous and total: evaluates, counts, logs, remembers, and hands a failed one on to the review writer. */
+  evaluate(name: CriterionName, request: EvaluationRequest): CriterionResult;
+  nextRetryTime(request: EvaluationRequest): ReturnType<typeof nextRetryTime>;
+}
+
+interface EvaluatorParts {
+  settings: SettingsInForce;
+  clock: Clock;
+  counts: Pick<CriterionCounts, 'evaluated' | 'failed'>;
+  recent: RecentAnswers;
+  /** The deployment's seed. */
+  seed: () => number;
+  onError: (failed: FailedEvaluation) => void;
+  /** Makes a review item of a failed evaluation; absent: none is wanted. */
+  review?: (name: CriterionName, request: EvaluationRequest, result: CriterionResult) => void;
+}
+
+const MAX_ID = 256;
+
+export class CriterionEvaluator implements Evaluator {
+  readonly #parts: EvaluatorParts;
+  readonly #nowMs: () => number;
+  readonly #monotonicMs: () => number;
+
+  constructor(parts: EvaluatorParts) {
+    this.#parts = parts;
+    const { clock } = parts;
+    this.#nowMs = () => clock.now();
+    this.#monotonicMs = () => clock.monotonic();
+  }
+
+  evaluate(name: CriterionName, request: EvaluationRequest): CriterionResult {
+    const result = this.again(name, request);
+    if (result.errors.length > 0) this.#parts.review?.(name, request, result);
+    return result;
+  }
+
+  /** The same without a review item, for the replay of one. */
+  again(name: CriterionName, request: EvaluationRequest): CriterionResult {
+    const { clock, counts, recent } = this.#parts;
+    const { entity, settings } = request;
+    const beganMs = clock.monotonic();
+    const used = this.#parts.settings.of(settings);
+    const result = evaluateCriterion(name, entity, used, this.#options(request));
+    counts.evaluated(name, outcomeOf(result), (clock.monotonic() - beganMs) / 1000);
+    const entityId = idOf(request);
+    recent.add(name, { atMs: clock.now(), entityId, result });
+    if (result.errors.length > 0) this.#failed(name, entity, entityId, result);
+    return result;
+  }
+
+  nextRetryTime(request: EvaluationRequest): ReturnType<typeof nextRetryTime> {
+    const settings = this.#parts.settings.of(request.settings);
+    return nextRetryTime(request.entity, settings, this.#options(request));
+  }
+
+  #options({ entityId, context }: EvaluationRequest) {
+    return {
+      nowMs: this.#nowMs,
+      monotonicMs: this.#monotonicMs,
+      seed: this.#parts.seed(),
+      key: entityId,
+      context,
+    };
+  }
+
+  #failed(
+    criterion: CriterionName,
+    entity: unknown,
+    entityId: string | undefined,
+    { errors }: CriterionResult,
+  ): void {
+    const attempt = fieldOf(entity, 'attemptCount');
+    for (const error of errors) {
+      this.#parts.counts.failed(criterion, error.code);
+      this.#parts.onError({ criterion, error, entityId, attempt });
+    }
+  }
+}
+
+/** What an entity is called: as the request says, else by its own id. Bounded, since it is logged and kept. */
+export function idOf({ entity, entityId }: EvaluationRequest): string | undefined {
+  const id = entityId ?? fieldOf(entity, 'entityId') ?? fieldOf(entity, 'id');
+  if (typeof id === 'number') return String(id);
+  if (typeof id !== 'string' || id === '') return undefined;
+  return id.length > MAX_ID ? id.slice(0, MAX_ID).toWellFormed() : id;
+}
+
+/** An entity may be anything, and reading a field of it may throw. */
+function fieldOf(entity: unknown, name: string): unknown {
+  if (typeof entity !== 'object' || entity === null) return undefined;
+  try {
+    return (entity as Record<string, unknown>)[name];
+  } catch {
+    return undefined;
+  }
+}
+
+function outcomeOf({ matches, errors }: CriterionResult): 'match' | 'no_match' | 'error' {
+  if (errors.length > 0) return 'error';
+  return matches ? 'match' : 'no_match';
+}

@@ -1,0 +1,80 @@
+/** Which settings an evaluation has: the configured ones, overlaid by those of the request. */
+import {
+  criterionConfig,
+  criterionSettings,
+  type CriterionSettings,
+  type Fault,
+  isConfigError,
+} from 'redrive';
+
+const MAX_KEPT = 100;
+const MAX_KEPT_TEXT = 4096;
+
+export class SettingsInForce {
+  readonly #configured: CriterionSettings;
+  /** What evaluations without settings of their own use. */
+  readonly usual: Readonly<CriterionSettings>;
+  /** Callers send the same few settings again and again: checking and layering them costs more than an evaluation. */
+  readonly #byText = new Map<string, Readonly<CriterionSettings>>();
+  readonly #byObject = new WeakMap<CriterionSettings, Readonly<CriterionSettings>>();
+
+  constructor(configured: CriterionSettings) {
+    this.#configured = configured;
+    this.usual = criterionSettings(configured);
+  }
+
+  /** Total: settings that have faults count as none, since whoever took them in has checked them. */
+  of(given: CriterionSettings | undefined): Readonly<CriterionSettings> {
+    if (given === undefined) return this.usual;
+    let known = this.#byObject.get(given);
+    if (known) return known;
+    known = this.#find(given);
+    this.#byObject.set(given, known);
+    return known;
+  }
+
+  #find(given: CriterionSettings): Readonly<CriterionSettings> {
+    try {
+      const text = JSON.stringify(given);
+      const known = this.#byText.get(text);
+      if (known) return known;
+      const joined = criterionSettings(overlaid(this.#configured, given));
+      if (text.length <= MAX_KEPT_TEXT) this.#keep(text, joined);
+      return joined;
+    } catch {
+      return this.usual;
+    }
+  }
+
+  #keep(text: string, settings: Readonly<CriterionSettings>): void {
+    const [oldest] = this.#byText.keys();
+    if (this.#byText.size >= MAX_KEPT && oldest !== undefined) this.#byText.delete(oldest);
+    this.#byText.set(text, settings);
+  }
+}
+
+/** Every fault of a request's settings; none: they can be used. */
+export function settingsFaults(given: unknown): readonly Fault[] {
+  try {
+    criterionConfig(given as CriterionSettings);
+    return [];
+  } catch (error) {
+    if (isConfigError(error)) return error.faults;
+    throw error;
+  }
+}
+
+/** A field of the request outranks the configured field, in every configured set too. */
+function overlaid(configured: CriterionSettings, given: CriterionSettings): CriterionSettings {
+  const { sets: givenSets = {}, profile, ...fields } = given;
+  const sets: Record<string, NonNullable<CriterionSettings['sets']>[string]> = {};
+  for (const [name, set] of Object.entries(configured.sets ?? {})) {
+    sets[name] = { ...set, ...fields };
+  }
+  return {
+    ...configured,
+    ...fields,
+    ...(profile === undefined ? {} : { profile }),
+    sets: { ...sets, ...givenSets },
+  };
+}
