@@ -14,6 +14,7 @@ export const errorCodes = {
   CROSS_ORIGIN: 'A request from a page of another origin.',
   NOT_FOUND: 'There is nothing at this path.',
   TASK_UNKNOWN: 'There is no such task.',
+  CRITERION_UNKNOWN: 'There is no criterion of this name; the detail lists those there are.',
   METHOD_NOT_ALLOWED: 'The path is right, the method is not; `allow` names those that are.',
   REQUEST_TIMEOUT: 'The request did not come in whole in time.',
   AMBIGUOUS: 'Several tasks have this id; `matches` lists them.',

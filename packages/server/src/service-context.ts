@@ -1,5 +1,6 @@
 import type { Engine } from '@redrive/engine';
 import type { Logger } from 'pino';
+import type { Criteria } from './criteria/index.ts';
 import type { Settings } from './settings/settings.ts';
 
 /** What the parts of a running service know of each other. */
@@ -12,6 +13,7 @@ export interface ServiceContext {
   readonly feed: EventFeed;
   readonly metrics: Metrics;
   readonly health: Health;
+  readonly criteria: Pick<Criteria, 'evaluator' | 'settings' | 'recent'>;
 }
 
 /** What happens here, as server-sent events. */

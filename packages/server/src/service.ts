@@ -76,9 +76,9 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
       import('./http/app.ts'),
     ]);
     const parts = (wired = await wire(settings, options));
-    const { observers, engine, instance } = parts;
+    const { observers, engine, instance, criteria } = parts;
     const { log, feed, metrics, health } = observers;
-    const context = { settings, instance, engine, log, feed, metrics, health };
+    const context = { settings, instance, engine, log, feed, metrics, health, criteria };
     const listening = (app = await buildApp(context));
     const url = await listening.listen({ host: await addressOf(settings), port: settings.port });
     log.info({ url }, 'listening');
@@ -88,7 +88,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
   }
 
   /** The engine, as soon as its store can be had. */
-  async function begin({ engine, store, observers }: Wired): Promise<void> {
+  async function begin({ engine, store, observers, criteria }: Wired): Promise<void> {
     const { log } = observers;
     for (let attempt = 1; !stopping.signal.aborted; attempt++) {
       try {
@@ -99,6 +99,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
         }
         await engine.start();
         observers.started();
+        criteria.started();
         log.info('ready');
         void warnOfLeftBehind(settings, log);
         void warnOfRescued(settings, log);
@@ -122,7 +123,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     stopping.abort();
     await started?.catch(() => undefined);
     if (!wired) return;
-    const { observers, engine } = wired;
+    const { observers, engine, criteria } = wired;
     observers.log.info('stopping: what runs is brought to its end');
     observers.stopping();
     // Ends the streams of events, which would keep their connections open.
@@ -131,6 +132,8 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
       ?.close()
       .catch((err: unknown) => observers.log.warn({ err }, 'HTTP did not close well'));
     await within(CLOSE_MS, Promise.resolve(closed));
+    // After the last answer, and while the engine still takes reports.
+    await criteria.stop();
     await engine.stop();
     observers.log.info('stopped');
   }

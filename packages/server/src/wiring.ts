@@ -10,6 +10,9 @@ import {
 } from '@redrive/engine';
 import type { RabbitBroker } from '@redrive/engine/rabbitmq';
 import { type Clock, presets } from 'redrive';
+import { systemClock } from 'redrive/internal';
+import { createCriteria, type Criteria } from './criteria/index.ts';
+import { CRITERION } from './criteria/review-item.ts';
 import { createObservers, type Observers } from './observe/index.ts';
 import type { LogOutput } from './observe/log.ts';
 import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
@@ -29,6 +32,7 @@ export interface Wired {
   broker?: RabbitBroker;
   observers: Observers;
   engine: Engine;
+  criteria: Criteria;
 }
 
 export interface WiringOptions {
@@ -46,19 +50,23 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   const store = await storeOf(settings, observers);
   const broker = await brokerOf(settings, instance, observers);
   const delivery = observers.delivery(await httpOf(settings));
+  const { log, metrics } = observers;
+  const { clock = systemClock } = options;
+  const criteria = createCriteria({ settings, instance, clock, log, counts: metrics.criteria });
   const engine = createEngine({
     ...observers.hooks,
     ...engineOptions(settings),
     inbox: { ...inboxOptions(settings), ...observers.hooks.inbox },
     instance,
     store: observers.store(store),
-    deliveries: [delivery],
+    deliveries: [delivery, observers.delivery(criteria.delivery)],
     ...(broker ? { brokers: [observers.broker(broker)] } : {}),
     ...(options.clock ? { clock: options.clock } : {}),
   });
   if (broker) await consume(settings, broker, engine, observers);
   observers.watch({ engine, ...(broker ? { broker } : {}) });
-  return { instance, store, observers, engine, ...(broker ? { broker } : {}) };
+  criteria.attach(engine);
+  return { instance, store, observers, engine, criteria, ...(broker ? { broker } : {}) };
 }
 
 function madeUpName(): string {
@@ -117,8 +125,14 @@ function engineOptions(settings: Settings): Partial<EngineOptions> {
     grace: GRACE_MS,
     dispatch: only === undefined || only === 'dispatch',
     // Without a broker nobody could ever take the messages out of the outbox.
-    ...(rabbitmqUrl === undefined ? {} : { review: reviewOf(reviewing(settings)) }),
+    ...(rabbitmqUrl === undefined ? {} : { review: queueReview(settings) }),
   };
+}
+
+/** An entity is no message of any queue: its people hear of it by the routes of the criteria. */
+function queueReview(settings: Settings): NonNullable<EngineOptions['review']> {
+  const review = reviewOf(reviewing(settings));
+  return (task, item) => (task.destination.kind === CRITERION ? undefined : review(task, item));
 }
 
 function reviewing({ manualReviewQueue }: Settings) {

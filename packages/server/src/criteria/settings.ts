@@ -11,7 +11,7 @@ const MAX_KEPT = 100;
 const MAX_KEPT_TEXT = 4096;
 
 export class SettingsInForce {
-  readonly #configured: CriterionSettings;
+  readonly configured: CriterionSettings;
   /** What evaluations without settings of their own use. */
   readonly usual: Readonly<CriterionSettings>;
   /** Callers send the same few settings again and again: checking and layering them costs more than an evaluation. */
@@ -19,7 +19,7 @@ export class SettingsInForce {
   readonly #byObject = new WeakMap<CriterionSettings, Readonly<CriterionSettings>>();
 
   constructor(configured: CriterionSettings) {
-    this.#configured = configured;
+    this.configured = configured;
     this.usual = criterionSettings(configured);
   }
 
@@ -38,7 +38,7 @@ export class SettingsInForce {
       const text = JSON.stringify(given);
       const known = this.#byText.get(text);
       if (known) return known;
-      const joined = criterionSettings(overlaid(this.#configured, given));
+      const joined = criterionSettings(overlaid(this.configured, given));
       if (text.length <= MAX_KEPT_TEXT) this.#keep(text, joined);
       return joined;
     } catch {

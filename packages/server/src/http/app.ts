@@ -14,6 +14,7 @@ import { addDocument } from './openapi.ts';
 import { Problem, PROBLEM_TYPE, problemOf } from './problem.ts';
 import { auditRoutes } from './routes/audit.ts';
 import { bulkRoutes } from './routes/bulk.ts';
+import { criterionRoutes } from './routes/criteria.ts';
 import { eventRoutes } from './routes/events.ts';
 import { laneRoutes } from './routes/lanes.ts';
 import { policyRoutes } from './routes/policies.ts';
@@ -34,6 +35,7 @@ const resources = [
   bulkRoutes,
   laneRoutes,
   policyRoutes,
+  criterionRoutes,
   auditRoutes,
   eventRoutes,
 ];
@@ -85,7 +87,7 @@ interface State {
 }
 
 /** These ask no store: that they work says nothing about it. */
-const storeless = new Set(['/api/v1/events', '/api/v1/policies/simulate']);
+const storeless = /^\/api\/v1\/(events|policies\/simulate|criteria)/;
 
 /** In this order: a flood of requests must not even cost the look at a token. */
 function addHooks(
@@ -125,7 +127,7 @@ function addHooks(
     const { method, routeOptions } = request;
     const { statusCode: status, elapsedTime } = reply;
     const route = routeOptions.url ?? 'unknown';
-    state.wasStoreThere ||= status < 300 && route.startsWith('/api/') && !storeless.has(route);
+    state.wasStoreThere ||= status < 300 && route.startsWith('/api/') && !storeless.test(route);
     metrics.answered({ method, route, status, seconds: elapsedTime / 1000 });
     done();
   });

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyRequest } from 'fastify';
 import { MAX_DEPTH } from '../json-depth.ts';
-import { JsonTooDeep, parseExactly } from './exact-json.ts';
+import { JsonTooDeep, parseExactly, parsePlainly } from './exact-json.ts';
 import { faultPlace } from './json-place.ts';
 import type { WireFault } from './faults.ts';
 import { Problem } from './problem.ts';
@@ -32,7 +32,8 @@ export function readBody(
   const text = body.toString('utf8');
   let value: unknown;
   try {
-    value = parseExactly(text);
+    const { plainNumbers } = request.routeOptions.config;
+    value = plainNumbers ? parsePlainly(text) : parseExactly(text);
   } catch (error) {
     done(error instanceof JsonTooDeep ? tooDeep(error) : notJson(text));
     return;

@@ -27,10 +27,20 @@ export class JsonTooDeep extends Error {
  * `JsonTooDeep`.
  */
 export function parseExactly(text: string): unknown {
-  const position = tooDeepAt(text);
-  if (position !== undefined) throw new JsonTooDeep(position);
+  checkDepth(text);
   // The usual case costs one look at the text.
   return LONG_NUMBER.test(text) ? parseWith(text, keepDigits) : (JSON.parse(text) as unknown);
+}
+
+/** The same with numbers as JavaScript has them: for what is looked at, and not passed on. */
+export function parsePlainly(text: string): unknown {
+  checkDepth(text);
+  return JSON.parse(text) as unknown;
+}
+
+function checkDepth(text: string): void {
+  const position = tooDeepAt(text);
+  if (position !== undefined) throw new JsonTooDeep(position);
 }
 
 /** What bytes say, if that is UTF-8 and JSON that can be written again; undefined: it is not. */

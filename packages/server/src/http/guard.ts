@@ -12,6 +12,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Who may use the route. Every route says so. */
     role?: Needed;
+    /** Its body is read as any program reads JSON: integers that a double cannot hold are rounded. */
+    plainNumbers?: true;
   }
   interface FastifyRequest {
     /** Who asks, for the audit trail. */

@@ -11,7 +11,12 @@ import { sqlite } from '@redrive/engine/sqlite';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
 import pino from 'pino';
+import type { Clock } from 'redrive';
+import { systemClock } from 'redrive/internal';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createCriteria } from '../criteria/index.ts';
+import { CriterionCounts } from '../observe/criterion-counts.ts';
+import { createMetricSet } from '../observe/registry.ts';
 import type { EventFeed, Readiness, ServiceContext } from '../service-context.ts';
 import type { Settings } from '../settings/settings.ts';
 import { buildApp } from './app.ts';
@@ -137,11 +142,14 @@ export interface StageOptions extends Partial<Settings> {
   store?: 'memory' | 'sqlite';
   engine?: Engine;
   engineOptions?: Partial<EngineOptions>;
+  /** Of the criteria. */
+  clock?: Clock;
 }
 
 /** An app on a real engine; both end with the test. */
 export async function stage(options: StageOptions = {}): Promise<Stage> {
-  const { store = 'memory', engine: given, engineOptions, connections, ...changed } = options;
+  const { store = 'memory', engine: given, engineOptions, connections, ...rest } = options;
+  const { clock = systemClock, ...changed } = rest;
   const all: Settings = { ...settings, ...changed };
   const engine = given ?? createEngine({ ...engineSettings(all, store), ...engineOptions });
   cleanups.push(() => engine.stop());
@@ -149,11 +157,21 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
   const logged: string[] = [];
   const feed = new TestFeed();
   const readiness: Readiness = { ready: true, checks: [] };
+  const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) });
+  const criteria = createCriteria({
+    settings: all,
+    instance: 'test-1',
+    clock,
+    log,
+    counts: new CriterionCounts(createMetricSet()),
+  });
+  criteria.attach(engine);
+  cleanups.push(() => criteria.stop());
   const context: ServiceContext = {
     settings: all,
     instance: 'test-1',
     engine,
-    log: pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) }),
+    log,
     feed,
     metrics: {
       contentType: 'text/plain; version=0.0.4',
@@ -161,6 +179,7 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
       answered: ({ method, route, status }) => void answered.push({ method, route, status }),
     },
     health: { ready: async () => readiness },
+    criteria,
   };
   const app = await buildApp(context, connections);
   cleanups.push(() => app.close());

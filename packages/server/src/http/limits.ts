@@ -31,13 +31,14 @@ export function serverOptions({ maxRequestBytes, requestTimeoutMs }: Settings) {
   } as const satisfies FastifyHttpOptions<Server>;
 }
 
-export function rateOptions({ rateLimit }: Settings): RateLimitPluginOptions {
+export function rateOptions(settings: Settings): RateLimitPluginOptions {
+  const { rateLimit, criterionRateLimit } = settings;
   return {
     global: false,
-    max: rateLimit,
+    max: (request) => (isCriterion(request) ? criterionRateLimit : rateLimit),
     timeWindow: 1000,
-    // By network where it is IPv6, which anybody has plenty of. To find that out costs more than to look for a colon.
-    keyGenerator: ({ ip }) => (ip.includes(':') ? normalizeIP(ip) : ip),
+    // Criteria are asked thousands of times a second, and have a count of their own.
+    keyGenerator: (request) => `${isCriterion(request) ? 'c' : ''}${networkOf(request.ip)}`,
     // A probe must not be shut out when the service is busy. With a token it counts: a token could be guessed here too.
     allowList: (request) => isHealth(request) && request.headers.authorization === undefined,
     addHeadersOnExceeding: none,
@@ -51,6 +52,15 @@ export function rateOptions({ rateLimit }: Settings): RateLimitPluginOptions {
         },
       ),
   };
+}
+
+/** By network where it is IPv6, which anybody has plenty of. To find that out costs more than to look for a colon. */
+function networkOf(ip: string): string {
+  return ip.includes(':') ? normalizeIP(ip) : ip;
+}
+
+function isCriterion({ routeOptions }: FastifyRequest): boolean {
+  return routeOptions.url === '/api/v1/criteria/:name';
 }
 
 /** Whether a probe asks how the service is. */

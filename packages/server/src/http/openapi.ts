@@ -7,6 +7,7 @@ import { type ProblemCode, statuses } from './problem.ts';
 import type { App } from './routes/route.ts';
 import { Job } from './schemas/bulk.ts';
 import { Problem } from './schemas/common.ts';
+import { AnswerList, DelayAnswer, LimitAnswer } from './schemas/criteria.ts';
 import { Acted, Receipt, Receipts, ShownItem, Task, TaskDetail } from './schemas/retries.ts';
 import { ErasedItem, Group, Item, ItemDetail } from './schemas/review.ts';
 import { Lane } from './schemas/service.ts';
@@ -22,6 +23,7 @@ const tags = [
   { name: 'bulk', description: 'The same done to many items of review.' },
   { name: 'lanes', description: 'What waits where, and whether it may go.' },
   { name: 'policies', description: 'How messages are retried.' },
+  { name: 'criteria', description: 'Questions of a workflow engine: may this entity be retried?' },
   { name: 'audit', description: 'What was decided, and what operators did.' },
   { name: 'events', description: 'What happens, as it happens.' },
   { name: 'service', description: 'Health, numbers, and this document.' },
@@ -47,6 +49,9 @@ export async function addDocument(
     Group,
     Job,
     Lane,
+    DelayAnswer,
+    LimitAnswer,
+    AnswerList,
   ]) {
     app.addSchema(schema);
   }

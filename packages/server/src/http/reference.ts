@@ -2,6 +2,10 @@
 import { createEngine } from '@redrive/engine';
 import { memory } from '@redrive/engine/memory';
 import pino from 'pino';
+import { systemClock } from 'redrive/internal';
+import { createCriteria } from '../criteria/index.ts';
+import { CriterionCounts } from '../observe/criterion-counts.ts';
+import { createMetricSet } from '../observe/registry.ts';
 import { readSettings } from '../settings/read.ts';
 import { buildApp } from './app.ts';
 import { documentOf } from './openapi.ts';
@@ -61,14 +65,22 @@ interface Schema {
 async function apiDocument(): Promise<object> {
   const read = await readSettings({ env: {}, cwd: import.meta.dirname });
   if (!read.ok) throw new Error(`The defaults have faults: ${JSON.stringify(read.faults)}`);
+  const log = pino({ level: 'silent' });
   const app = await buildApp({
     settings: read.settings,
     instance: 'reference',
     engine: createEngine({ store: memory() }),
-    log: pino({ level: 'silent' }),
+    log,
     feed: { read: () => () => undefined },
     metrics: { contentType: 'text/plain', text: async () => '', answered: () => undefined },
     health: { ready: async () => ({ ready: false, checks: [] }) },
+    criteria: createCriteria({
+      settings: read.settings,
+      instance: 'reference',
+      clock: systemClock,
+      log,
+      counts: new CriterionCounts(createMetricSet()),
+    }),
   });
   const document = documentOf(app);
   await app.close();

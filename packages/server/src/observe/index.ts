@@ -38,7 +38,8 @@ interface ObserverOptions {
  * Everything that looks on: made first, then handed to the engine as hooks and wrappers, then told of the engine (wiring.ts), then
  * of its start and end (service.ts).
  */
-export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'metrics' | 'health'> {
+export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'health'> {
+  readonly metrics: ServiceMetrics;
   /** Options of the engine. Where the inbox has options of its own, its `onEntry` goes with them. */
   readonly hooks: Required<Pick<EngineOptions, 'log' | 'on'>> & {
     inbox: Pick<InboxOptions, 'onEntry' | 'debounce'>;

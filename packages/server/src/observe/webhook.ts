@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from 'redrive';
 import { shortened } from './redact.ts';
 
-interface WebhookOptions {
+export interface WebhookOptions {
   url: string;
   serviceName: string;
   instance: string;
@@ -15,42 +15,60 @@ interface WebhookOptions {
 export const WINDOW_MS = 60_000;
 const MAX_TEXT = 1024;
 
+/** A URL that is told of causes. It is told by tasks of the engine's own, so durable and retried like any other. */
+export class Webhook {
+  readonly #url: string;
+  readonly #clock: Clock;
+  #engine: Pick<Engine, 'submit'> | undefined;
+  /** Where its tasks go. */
+  readonly lane: string;
+
+  constructor({ url, clock }: Pick<WebhookOptions, 'url' | 'clock'>) {
+    this.#url = url;
+    this.#clock = clock;
+    this.lane = laneOf({ kind: 'http', address: url });
+  }
+
+  attach(engine: Pick<Engine, 'submit'>): void {
+    this.#engine = engine;
+  }
+
+  /** Several instances that see the same cause at the same time tell of it once. False: the engine was stopped before. */
+  async tell(cause: string, body: object): Promise<boolean> {
+    const window = Math.floor(this.#clock.now() / WINDOW_MS);
+    const dedupeKey = `${cause}:${window}`;
+    try {
+      await this.#engine?.submit(this.#url as `http://${string}`, body, { dedupeKey });
+      return true;
+    } catch (error) {
+      if (!isEngineError(error) || error.code !== 'ENGINE_STOPPED') throw error;
+      return false;
+    }
+  }
+}
+
 /**
- * Tells a URL what entered the inbox. It goes there as a task of the engine's own, so it is durable and retried like any
- * other; what comes of the webhook itself is never told, or one failure would make the next.
+ * Tells a URL what entered the inbox. What comes of the webhook itself is never told, or one failure would make the next.
  */
 export function inboxWebhook(options: WebhookOptions) {
-  const { url, clock, log } = options;
-  const own = laneOf({ kind: 'http', address: url });
-  let engine: Pick<Engine, 'submit'> | undefined;
+  const { log } = options;
+  const webhook = new Webhook(options);
 
   async function onEntry(entry: InboxEntry): Promise<void> {
     const { fingerprint, lane, count } = entry;
-    if (lane === own) {
+    if (lane === webhook.lane) {
       log.warn(
         { lane, fingerprint, count },
         'something failed where the inbox webhook is: it is not told there',
       );
       return;
     }
-    // Several instances that see the same group at the same time tell of it once.
-    const window = Math.floor(clock.now() / WINDOW_MS);
-    const dedupeKey = `inbox-webhook:${fingerprint}:${window}`;
-    try {
-      await engine?.submit(url as `http://${string}`, bodyOf(entry, options), { dedupeKey });
-    } catch (error) {
-      // What was kept back until the stop comes too late: it is in the inbox all the same.
-      if (!isEngineError(error) || error.code !== 'ENGINE_STOPPED') throw error;
-      log.warn({ lane, fingerprint, count }, 'stopped: the inbox webhook was not told');
-    }
+    const isTold = await webhook.tell(`inbox-webhook:${fingerprint}`, bodyOf(entry, options));
+    // What was kept back until the stop comes too late: it is in the inbox all the same.
+    if (!isTold) log.warn({ lane, fingerprint, count }, 'stopped: the inbox webhook was not told');
   }
 
-  return {
-    onEntry,
-    attach: (to: Pick<Engine, 'submit'>): void => {
-      engine = to;
-    },
-  };
+  return { onEntry, attach: (to: Pick<Engine, 'submit'>): void => webhook.attach(to) };
 }
 
 function bodyOf(entry: InboxEntry, { serviceName, instance }: WebhookOptions): object {

@@ -95,6 +95,7 @@ const links = {
   retries: '/api/v1/retries',
   review: '/api/v1/review',
   lanes: '/api/v1/lanes',
+  criteria: '/api/v1/criteria',
   events: '/api/v1/events',
   ready: '/health/ready',
   metrics: '/metrics',

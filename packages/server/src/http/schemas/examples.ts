@@ -50,6 +50,32 @@ const attempt = {
 };
 
 export const examples = {
+  criterionRequest: {
+    entity: {
+      lastAttemptTime: '2030-01-31T12:00:00Z',
+      retryDelaySeconds: 60,
+      attemptCount: 2,
+      jitterEnabled: false,
+    },
+    entity_id: 'order-7',
+  },
+  delayAnswer: {
+    matches: false,
+    reason: 'BACKOFF_WAIT',
+    delay_ms: 120_000,
+    elapsed_ms: 90_000,
+    due_at: '2030-01-31T12:02:00.000Z',
+    errors: [],
+    warnings: [],
+  },
+  limitAnswer: {
+    matches: true,
+    reason: 'RETRIES_EXHAUSTED',
+    attempt_count: 3,
+    limit: 3,
+    errors: [],
+    warnings: [],
+  },
   item: { destination: 'queue:orders', payload: { order: 7 }, retry_count: 0 },
   receipt: {
     status_of_request: 'accepted',

@@ -1,0 +1,149 @@
+import { criterionConfig, type CriterionName, criterionNames, isCriterionName } from 'redrive';
+import { nearest } from 'redrive/internal';
+import type { Static } from 'typebox';
+import { explainAnswer } from '../../criteria/explain.ts';
+import type { RecentAnswer } from '../../criteria/recent.ts';
+import { settingsFaults } from '../../criteria/settings.ts';
+import { wireAnswer } from '../../criteria/wire.ts';
+import type { ServiceContext } from '../../service-context.ts';
+import { type WireFault, wireFaults } from '../faults.ts';
+import { Problem } from '../problem.ts';
+import {
+  CriterionAnswer,
+  CriterionList,
+  CriterionPath,
+  CriterionRequest,
+  RecentList,
+} from '../schemas/criteria.ts';
+import { invalid } from '../validate.ts';
+import { about, answers, answersToBody, forRole, type Routes } from './route.ts';
+
+type Body = Static<typeof CriterionRequest>;
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** Questions of a workflow engine. No route of these asks the store. */
+export const criterionRoutes: Routes = (app, { criteria, settings }) => {
+  app.get(
+    '/api/v1/criteria',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about('criteria', 'List the criteria with the settings in force'),
+        ...answers({ 200: CriterionList }),
+      },
+    },
+    (_, reply) => reply.send(listView(criteria, settings.criterionReview)),
+  );
+
+  app.get(
+    '/api/v1/criteria/:name/recent',
+    {
+      ...forRole('reader'),
+      schema: {
+        ...about(
+          'criteria',
+          'Show the last answers of this instance',
+          'At most 100, the newest first. They are lost with a restart.',
+        ),
+        params: CriterionPath,
+        ...answers({ 200: RecentList }, 'CRITERION_UNKNOWN'),
+      },
+    },
+    ({ params }, reply) =>
+      reply.send({ items: criteria.recent.of(knownName(params.name)).map(recentView) }),
+  );
+
+  app.post(
+    '/api/v1/criteria/:name',
+    {
+      config: { role: 'reader', plainNumbers: true },
+      schema: {
+        ...about(
+          'criteria',
+          'Evaluate a criterion',
+          'A failed evaluation is answered too: 200 with its codes in `errors`. 400 is for a request that is not such a body.',
+        ),
+        params: CriterionPath,
+        body: CriterionRequest,
+        ...answersToBody({ 200: CriterionAnswer }, 'CRITERION_UNKNOWN'),
+      },
+    },
+    ({ params, body }, reply) => {
+      const name = knownName(params.name);
+      const faults = faultsOf(body);
+      if (faults.length > 0) throw invalid(faults);
+      return reply.type(JSON_TYPE).send(answerText(criteria, name, body));
+    },
+  );
+};
+
+/** One text, so that nobody serializes it again. */
+function answerText(
+  { evaluator }: ServiceContext['criteria'],
+  name: CriterionName,
+  { entity, entities, entity_id, context, settings }: Body,
+): string {
+  const about = {
+    ...(entity_id === undefined ? {} : { entityId: entity_id }),
+    ...(context === undefined ? {} : { context }),
+    ...(settings === undefined ? {} : { settings }),
+  };
+  if (!entities) return JSON.stringify(wireAnswer(evaluator.evaluate(name, { entity, ...about })));
+  const items = entities.map((one) =>
+    wireAnswer(evaluator.evaluate(name, { entity: one, ...about })),
+  );
+  return JSON.stringify({ items });
+}
+
+/** What the schema cannot say. */
+function faultsOf({ entity, entities, entity_id, settings }: Body): WireFault[] {
+  const faults: WireFault[] = [];
+  if (entity === undefined && entities === undefined) {
+    const message = 'It is missing. Give entity, or entities for many.';
+    faults.push({ in: 'body', path: '/entity', code: 'MISSING_FIELD', message });
+  }
+  if (entity !== undefined && entities !== undefined) {
+    const message = 'There is an entity too. Give one of them.';
+    faults.push({ in: 'body', path: '/entities', code: 'INVALID_VALUE', message });
+  }
+  if (entities !== undefined && entity_id !== undefined) {
+    const message = 'It belongs to one entity. Of many, each is known by its own id.';
+    faults.push({ in: 'body', path: '/entity_id', code: 'INVALID_VALUE', message });
+  }
+  if (settings !== undefined) faults.push(...wireFaults(settingsFaults(settings), ['settings']));
+  return faults;
+}
+
+function knownName(name: string): CriterionName {
+  if (isCriterionName(name)) return name;
+  const near = nearest(name, criterionNames);
+  const hint = near === undefined ? '' : ` Did you mean ${near}?`;
+  throw new Problem(
+    'CRITERION_UNKNOWN',
+    `There is no criterion of this name. There are ${criterionNames.join(', ')}.${hint}`,
+  );
+}
+
+function listView({ settings }: ServiceContext['criteria'], review: boolean) {
+  const { configured } = settings;
+  const names = Object.keys(configured.sets ?? {});
+  return {
+    items: criterionNames.map((name) => ({ name })),
+    profile: configured.profile ?? 'production',
+    settings: criterionConfig(configured),
+    sets: Object.fromEntries(
+      names.map((name) => [name, criterionConfig(configured, { operationType: name })]),
+    ),
+    review,
+  };
+}
+
+function recentView({ atMs, entityId, result }: RecentAnswer) {
+  return {
+    at: new Date(atMs).toISOString(),
+    entity_id: entityId ?? null,
+    explanation: explainAnswer(result),
+    ...wireAnswer(result),
+  };
+}
