@@ -3,6 +3,7 @@ import type { Suite } from './result.ts';
 const suites: Record<string, () => Promise<Suite>> = {
   core: async () => (await import('./core/suite.ts')).suite,
   engine: async () => (await import('./engine/suite.ts')).suite,
+  criterion: async () => (await import('./criterion/suite.ts')).suite,
   inbox: async () => (await import('./inbox/suite.ts')).suite,
   service: async () => (await import('./service/suite.ts')).suite,
 };

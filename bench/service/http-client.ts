@@ -5,13 +5,16 @@ import { connect, type Socket } from 'node:net';
  * client must not be what is measured.
  */
 export class HttpClient implements AsyncDisposable {
-  readonly #connections: Connection[];
+  readonly connections: readonly Connection[];
+  readonly #wanted: number;
 
-  constructor(url: string, path: string, body: string, connections: number) {
+  /** `wanted`: the status that every answer must have. */
+  constructor(url: string, path: string, body: string, connections: number, wanted = 202) {
     const { hostname, port, host } = new URL(url);
     const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
     const request = Buffer.from(head + body);
-    this.#connections = Array.from(
+    this.#wanted = wanted;
+    this.connections = Array.from(
       { length: connections },
       () => new Connection(connect(Number(port), hostname), request),
     );
@@ -24,21 +27,21 @@ export class HttpClient implements AsyncDisposable {
       let answers = 0;
       for (; performance.now() - startMs < forMs; answers++) {
         const status = await connection.ask();
-        if (status !== 202) throw new Error(`an answer has status ${status}`);
+        if (status !== this.#wanted) throw new Error(`an answer has status ${status}`);
       }
       return answers;
     };
-    const each = await Promise.all(this.#connections.map(line));
+    const each = await Promise.all(this.connections.map(line));
     const answers = each.reduce((sum, one) => sum + one, 0);
     return { answers, tookMs: performance.now() - startMs };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const connection of this.#connections) connection.close();
+    for (const connection of this.connections) connection.close();
   }
 }
 
-class Connection {
+export class Connection {
   readonly #socket: Socket;
   readonly #request: Buffer;
   #rest: Buffer | undefined;
