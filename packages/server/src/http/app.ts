@@ -1,5 +1,4 @@
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import rateLimit from '@fastify/rate-limit';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import { traceRequests } from '../observe/traced-requests.ts';
 import type { ServiceContext } from '../service-context.ts';
@@ -9,7 +8,7 @@ import { type ConnectionLimits, CONNECTIONS, Connections } from './connections.t
 import { Deadlines } from './deadlines.ts';
 import { createGuard } from './guard.ts';
 import { hostFault } from './host.ts';
-import { isHealth, rateOptions, securityHeaders, serverOptions } from './limits.ts';
+import { isHealth, securityHeaders, serverOptions } from './limits.ts';
 import { addDocument } from './openapi.ts';
 import { Problem, PROBLEM_TYPE, problemOf } from './problem.ts';
 import { auditRoutes } from './routes/audit.ts';
@@ -24,6 +23,7 @@ import type { App } from './routes/route.ts';
 import { serviceRoutes, version } from './routes/service.ts';
 import { taskRoutes } from './routes/tasks.ts';
 import { answerBroken, answerConnect } from './broken-request.ts';
+import { RateLimit } from './rate-limit.ts';
 import { RouteList } from './route-list.ts';
 import { compileValidator } from './validate.ts';
 
@@ -67,7 +67,6 @@ export async function buildApp(
 
   const routes = new RouteList();
   app.addHook('onRoute', (route) => routes.add(route));
-  await app.register(rateLimit, rateOptions(settings));
   await addDocument(app, version, context);
   const state: State = { isStopping: false, wasStoreThere: false };
   addHooks(app, context, state, routes, connections);
@@ -89,7 +88,7 @@ interface State {
 /** These ask no store: that they work says nothing about it. */
 const storeless = /^\/api\/v1\/(events|policies\/simulate|criteria)/;
 
-/** In this order: a flood of requests must not even cost the look at a token. */
+/** One hook, since each costs a request its share. In this order: a flood of requests must not even cost the look at a token. */
 function addHooks(
   app: App,
   { settings, metrics }: ServiceContext,
@@ -100,6 +99,7 @@ function addHooks(
   const guard = createGuard(settings);
   const deadlines = new Deadlines(settings.requestTimeoutMs);
   const budget = new BodyBudget(settings.maxRequestBytes);
+  const rate = new RateLimit(settings);
   app.addHook('preClose', (done) => {
     state.isStopping = true;
     done();
@@ -107,21 +107,26 @@ function addHooks(
   app.addHook('onRequest', (request, reply, done) => {
     deadlines.begin(reply);
     void reply.headers(securityHeaders);
-    if (state.isStopping) done(new Problem('STOPPING', 'The service stops. Ask again soon.'));
-    else if (!connections.isOverLimit(request.raw.socket)) done();
-    else {
+    done(begin(request, reply));
+  });
+
+  /** What speaks against reading its body, before anybody reads a body that nobody wants. */
+  function begin(request: FastifyRequest, reply: FastifyReply): Problem | undefined {
+    if (state.isStopping) return new Problem('STOPPING', 'The service stops. Ask again soon.');
+    if (connections.isOverLimit(request.raw.socket)) {
       void reply.header('connection', 'close');
-      done(isHealth(request) ? undefined : tooManyConnections());
+      if (!isHealth(request)) return tooManyConnections();
     }
-  });
-  app.addHook('onRequest', app.rateLimit());
-  app.addHook('onRequest', (request, reply, done) => {
+    const tooMany = rate.check(request);
+    if (tooMany) return tooMany;
     const fault = hostFault(request.raw);
-    if (fault !== undefined) throw new Problem('MALFORMED_REQUEST', fault);
-    Object.assign(request, guard(request));
-    // Here, before anybody reads a body that nobody wants.
-    done(request.is404 ? notFound(request, routes) : budget.begin(request, reply));
-  });
+    if (fault !== undefined) return new Problem('MALFORMED_REQUEST', fault);
+    const { by, role } = guard(request);
+    request.by = by;
+    request.role = role;
+    return request.is404 ? notFound(request, routes) : budget.begin(request, reply);
+  }
+
   app.addHook('onResponse', (request, reply, done) => {
     deadlines.end(reply);
     const { method, routeOptions } = request;

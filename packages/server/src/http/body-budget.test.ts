@@ -28,6 +28,7 @@ describe('bodies that come in at once', () => {
     expect(budget.begin(chunked, reply())).toBeUndefined();
     expect(budget.begin(chunked, reply())).toBeUndefined();
     expect(budget.begin(request({}), reply())).toBeUndefined();
-    expect(budget.begin(request({ 'content-length': '1' }), reply())).toBeDefined();
+    expect(budget.begin(request({ 'content-length': '16384' }), reply())).toBeUndefined();
+    expect(budget.begin(request({ 'content-length': '16385' }), reply())).toBeDefined();
   });
 });

@@ -78,6 +78,7 @@ describe('roles', () => {
     expect(of('reader').filter((one) => !one.startsWith('GET '))).toEqual([
       'POST /api/v1/review/bulk/preview',
       'POST /api/v1/policies/simulate',
+      'POST /api/v1/criteria/{name}',
     ]);
     expect(of('operator').filter((one) => one.startsWith('GET '))).toEqual([]);
   });

@@ -93,8 +93,18 @@ const localGuard: Guard = ({ method, headers }) => {
   return { by: operatorOf(headers['x-redrive-operator']), role: 'admin' };
 };
 
+/** The last host that was one: almost always the next one too. */
+let lastLoopback = '';
+
 /** The name of a host, with a port or without. */
 function isLoopback(host: string): boolean {
+  if (host === lastLoopback) return true;
+  if (!isLoopbackName(host)) return false;
+  lastLoopback = host;
+  return true;
+}
+
+function isLoopbackName(host: string): boolean {
   const name = /^(\[[^\]]*\]|[^:]*)(?::\d{1,5})?$/.exec(host)?.[1]?.toLowerCase() ?? '';
   return name === 'localhost' || name === '[::1]' || (isIPv4(name) && name.startsWith('127.'));
 }

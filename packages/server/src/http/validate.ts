@@ -24,10 +24,11 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   const where = parts[httpPart as keyof typeof parts];
   const check = checkOf(schema);
   const isOptional = Type.IsOptional(schema);
+  const isOfTexts = where === 'body' || !hasOtherTypes(schema);
   return (given: unknown) => {
     // No body at all comes as null.
     if (isOptional && given === null) return { value: undefined };
-    const value = where === 'body' ? given : fromTexts(schema, given);
+    const value = isOfTexts ? given : fromTexts(schema, given);
     const faults = check(value, where);
     return faults ? { error: invalid(faults) } : { value };
   };
@@ -47,6 +48,12 @@ function fromTexts(schema: TSchema, given: unknown): unknown {
     value[name] = typeof text === 'string' ? fromText(text, type) : text;
   }
   return value;
+}
+
+/** Whether something of it is not a text: otherwise nothing has to be read from texts. */
+function hasOtherTypes(schema: TSchema): boolean {
+  const properties = Object(Reflect.get(schema, 'properties')) as Record<string, { type?: string }>;
+  return Object.values(properties).some(({ type }) => type === 'integer' || type === 'boolean');
 }
 
 function fromText(text: string, type: string | undefined): unknown {

@@ -1,6 +1,6 @@
 /** The numbers of the criteria. Counted in plain fields, and written when somebody asks for the page. */
-import type { Histogram } from 'prom-client';
 import { type CriterionErrorCode, type CriterionName, criterionNames } from 'redrive';
+import type { PlainSeries } from './plain-histogram.ts';
 import type { MetricSet } from './registry.ts';
 
 type Outcome = 'match' | 'no_match' | 'error';
@@ -8,7 +8,7 @@ type Outcome = 'match' | 'no_match' | 'error';
 interface OfOne {
   readonly results: Record<Outcome, number>;
   readonly errors: Partial<Record<CriterionErrorCode, number>>;
-  readonly duration: Pick<Histogram.Internal<string>, 'observe'>;
+  readonly duration: PlainSeries;
 }
 
 export class CriterionCounts {
@@ -25,7 +25,7 @@ export class CriterionCounts {
       {
         results: { match: 0, no_match: 0, error: 0 },
         errors: {},
-        duration: set.criterionDuration.labels(name),
+        duration: set.criterionDuration.series(name),
       },
     ]);
     this.#byName = Object.fromEntries(entries) as Record<CriterionName, OfOne>;

@@ -1,4 +1,6 @@
 /** Every metric of the service, with the sentence that explains it. */
+import { criterionNames } from 'redrive';
+import { PlainHistogram } from './plain-histogram.ts';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 export type MetricSet = ReturnType<typeof createMetricSet>;
@@ -217,12 +219,14 @@ export function createMetricSet() {
       'Failed evaluations by code. DATA_UNAVAILABLE, INVALID_TIME, EVALUATION_TIMEOUT: for operations. CALCULATION_ERROR, OVERFLOW_ERROR: for development.',
       ['criterion', 'code'],
     ),
-    criterionDuration: histogram(
-      'criterion_evaluation_duration_seconds',
-      'How long one evaluation took, without its way over the network.',
-      evaluationSeconds,
-      ['criterion'],
-    ),
+    criterionDuration: new PlainHistogram({
+      name: 'criterion_evaluation_duration_seconds',
+      help: 'How long one evaluation took, without its way over the network.',
+      label: 'criterion',
+      values: criterionNames,
+      buckets: evaluationSeconds,
+      register: registry,
+    }),
     criterionWaiting: gauge(
       'criterion_review_waiting',
       'Failed evaluations that wait to be written to the inbox.',
