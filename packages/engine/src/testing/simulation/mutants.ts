@@ -122,7 +122,7 @@ export const mutants: readonly Mutant[] = [
     file: 'adapters/memory/actions.ts',
     from: 'if (under && !documents.has(jobKey(under.job), under.version)) return undefined;',
     to: '',
-    seed: 82,
+    seed: 108,
   },
   {
     name: 'slots of a rate that somebody else has',
