@@ -5,7 +5,7 @@ export default {
   mutate: [
     'packages/core/src/{backoff,decide,policy,fields,duration,random,retry-after}.ts',
     'packages/core/src/{evidence,classify,classify-text}.ts',
-    'packages/core/src/criteria/{config,time,delay,elapsed,limits,evaluate}.ts',
+    'packages/core/src/criteria/{config,time,entity,delay,elapsed,next,limits,evaluate}.ts',
   ],
   vitest: { configFile: 'vitest.mutation.config.ts' },
   // Stryker reads a tsconfig with the compiler's old API, which TypeScript 7 no longer has, and needs none here.

@@ -37,8 +37,8 @@ export {
   criterionConfig,
   criterionSettings,
 } from './criteria/config.ts';
-export type { CriterionOptions, RetryDelayInput } from './criteria/delay.ts';
-export { isRetryDelayElapsed, nextRetryTime, type NextRetryTime } from './criteria/elapsed.ts';
+export { isRetryDelayElapsed } from './criteria/elapsed.ts';
+export type { CriterionOptions, RetryDelayInput } from './criteria/entity.ts';
 export {
   type CriterionName,
   criterionNames,
@@ -51,6 +51,7 @@ export {
   type MaxRetriesInput,
   type RetryLimitInput,
 } from './criteria/limits.ts';
+export { nextRetryTime, type NextRetryTime } from './criteria/next.ts';
 export type {
   CriterionError,
   CriterionErrorCode,

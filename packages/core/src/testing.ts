@@ -1,2 +1,4 @@
-export { virtualClock, type VirtualClock } from './virtual-clock.ts';
+export type { CriterionCase, NextRetryCase } from './criteria/case.ts';
+export { criterionCases, nextRetryCases } from './criteria/cases.ts';
 export { seededRandom } from './random.ts';
+export { virtualClock, type VirtualClock } from './virtual-clock.ts';

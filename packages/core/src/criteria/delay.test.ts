@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { delayFor } from '../backoff.ts';
 import { presets } from '../presets.ts';
-import type { CriterionOptions, RetryDelayInput } from './delay.ts';
 import { isRetryDelayElapsed } from './elapsed.ts';
+import type { CriterionOptions, RetryDelayInput } from './entity.ts';
 
 const T0 = Date.parse('2025-06-01T12:00:00.000Z');
 const at = (offsetMs: number): string => new Date(T0 + offsetMs).toISOString();
@@ -209,7 +209,10 @@ describe('the jitter', () => {
 
   it('has the key of the options before the id of the entity', () => {
     const keys: string[] = [];
-    const record = (key: string): number => keys.push(key) * 0;
+    const record = (key: string): number => {
+      keys.push(key);
+      return 0;
+    };
     const entity = { ...jittered, entityId: 'own' };
     isRetryDelayElapsed(entity, {}, { random: record, key: 'given' });
     isRetryDelayElapsed(entity, {}, { random: record, key: '' });

@@ -2,44 +2,9 @@ import { delayOf, type DelayRule, rawDelay } from '../backoff.ts';
 import { unitRandom } from '../random.ts';
 import { criterionDefaults, criterionRules, isPositive } from './config.ts';
 import type { CriterionConfig } from './config.ts';
+import { defaultUsed, isMissing, shown } from './entity.ts';
+import type { CriterionOptions, RetryDelayInput } from './entity.ts';
 import type { CriterionError, CriterionErrorCode, CriterionWarning } from './result.ts';
-
-/** The entity as it came: nothing in it is trusted. `null` is the same as missing. */
-export interface RetryDelayInput {
-  /** ISO-8601 with date, time and zone, or a `Date`. Without a zone it is read as UTC, with a warning. */
-  readonly lastAttemptTime?: unknown;
-  /** The same; where it is missing, the clock. */
-  readonly currentTime?: unknown;
-  /** A whole number, 0 or more. */
-  readonly retryDelaySeconds?: unknown;
-  /** The attempt that just failed: a whole number, 1 or more. */
-  readonly attemptCount?: unknown;
-  readonly exponentialBackoff?: unknown;
-  readonly backoffMultiplier?: unknown;
-  readonly maxDelaySeconds?: unknown;
-  readonly jitterEnabled?: unknown;
-  /** Jitter belongs to the entity: `entityId`, else `id`, a text or a number. */
-  readonly entityId?: unknown;
-  readonly id?: unknown;
-  /** Chooses a named set of the configuration. */
-  readonly operationType?: unknown;
-}
-
-/** What an evaluation is handed besides the entity and the settings. */
-export interface CriterionOptions {
-  /** Wall time, for an entity without `currentTime`. By default the system's. */
-  readonly nowMs?: (() => number) | undefined;
-  /** `responseTimeoutMs` is watched only where this clock is given. */
-  readonly monotonicMs?: (() => number) | undefined;
-  /** A number in [0, 1), the same for the same arguments. */
-  readonly random?: ((key: string, attempt: number) => number) | undefined;
-  /** One per deployment, so that all instances give the same answer. 0 by default. */
-  readonly seed?: number | undefined;
-  /** The jitter's key. It outranks the entity's own id. */
-  readonly key?: string | undefined;
-  /** Chooses a named set of the settings where the entity's `operationType` names none. */
-  readonly context?: string | undefined;
-}
 
 export interface Delay {
   kind: 'delay';
@@ -148,14 +113,6 @@ export function configured<Name extends keyof CriterionConfig>(
   return lastResort;
 }
 
-export function isMissing(value: unknown): value is null | undefined {
-  return value === undefined || value === null;
-}
-
-export function defaultUsed(message: string): CriterionWarning {
-  return { code: 'DEFAULT_USED', message };
-}
-
 /** An entity's cap may be a fraction of a second; the configured one is whole seconds. */
 const capRule = [isPositive, 'a positive number'] as const;
 
@@ -224,12 +181,6 @@ function drawn(
   }
   warnings.push({ code: 'RANDOM_FAILED', message: 'The random source failed; no jitter is added' });
   return 0;
-}
-
-/** Hostile values do not belong into a log: of all but numbers only the type is told. */
-export function shown(value: unknown): string {
-  if (typeof value === 'number') return String(value);
-  return value === null ? 'null' : `a value of type ${typeof value}`;
 }
 
 function delayError(code: CriterionErrorCode, message: string): DelayError {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isRetryDelayElapsed } from './elapsed.ts';
-import type { RetryDelayInput } from './delay.ts';
+import type { RetryDelayInput } from './entity.ts';
 
 const MAX_MS = Date.parse('2200-01-01T00:00:00Z');
 const epochMs = fc.integer({ min: 0, max: MAX_MS });
@@ -83,11 +83,7 @@ describe('isRetryDelayElapsed', () => {
     const input = fc.oneof(fc.anything(), hostileEntity);
     fc.assert(
       fc.property(input, hostileSettings, hostilePorts, (entityLike, settings, ports) => {
-        const result = isRetryDelayElapsed(
-          entityLike as object,
-          settings as object,
-          ports as object,
-        );
+        const result = isRetryDelayElapsed(entityLike, settings as object, ports as object);
         expect(result.matches).toBe(result.reason.endsWith('_ELAPSED'));
         if (result.errors.length > 0) expect(result.reason).toBe('TIMING_ERROR');
         const { errors, warnings } = result;

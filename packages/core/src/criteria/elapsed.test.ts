@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { CriterionOptions, RetryDelayInput } from './delay.ts';
 import { isRetryDelayElapsed } from './elapsed.ts';
+import type { CriterionOptions, RetryDelayInput } from './entity.ts';
 
 const T0 = Date.parse('2025-06-01T12:00:00.000Z');
 const at = (offsetMs: number): string => new Date(T0 + offsetMs).toISOString();
@@ -164,7 +164,7 @@ describe('missing and odd data, from the top down', () => {
     expect(isRetryDelayElapsed({ ...plain, retryDelaySeconds }, other).delayMs).toBe(7000);
   });
 
-  it('tells a number that is out of range, and of anything else only its type', () => {
+  it('tells a number, a text like a number, and of anything else only its type', () => {
     const warningFor = (retryDelaySeconds: unknown): string | undefined =>
       isRetryDelayElapsed({ ...plain, retryDelaySeconds }).warnings[0]?.message;
     expect(warningFor(-5)).toBe(
@@ -173,6 +173,10 @@ describe('missing and odd data, from the top down', () => {
     expect(warningFor('s3cret')).toBe(
       'retryDelaySeconds must be a whole number, 0 or more, not a value of type string; 60 is used',
     );
+    expect(warningFor('60')).toBe(
+      'retryDelaySeconds must be a whole number, 0 or more, not the text "60"; 60 is used',
+    );
+    expect(warningFor('1'.repeat(41))).toContain('a value of type string');
     expect(warningFor(null)).toBe('retryDelaySeconds is missing; 60 is used');
   });
 

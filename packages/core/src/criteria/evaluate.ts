@@ -1,6 +1,6 @@
 import type { CriterionSettings } from './config.ts';
-import type { CriterionOptions } from './delay.ts';
 import { isRetryDelayElapsed } from './elapsed.ts';
+import type { CriterionOptions } from './entity.ts';
 import { hasRetriesAvailable, isMaxRetriesExceeded } from './limits.ts';
 import type { CriterionResult } from './result.ts';
 

