@@ -30,6 +30,7 @@ export const directory: Readonly<
   },
   'Choose a policy': {
     simulate: () => import('./commands/simulate.ts'),
+    criteria: () => import('./commands/criteria.ts'),
   },
   'Look after it': {
     doctor: () => import('./commands/doctor.ts'),

@@ -41,6 +41,9 @@ export function familyHelp(word: string, commands: readonly Command[], columns: 
     '',
     ...columnsOf(rows, columns),
     '',
+    'For example',
+    ...examplesOf(commands[0]!.examples.slice(0, 2)),
+    '',
     `redrive help ${commands[0]!.name} shows options and examples of one.`,
   ];
   return `${lines.join('\n')}\n`;

@@ -1,25 +1,59 @@
-/** The answer of a criterion as a sentence, for people. */
+/** The answer of a criterion as a sentence, for people: `recent` of the API and `redrive criteria evaluate`. */
 import type { CriterionResult, RetryDelayResult, RetryLimitResult } from 'redrive';
 
 export function explainAnswer(result: CriterionResult): string {
   const [error] = result.errors;
-  if (error) return `No answer by the data: ${error.code}. ${error.message}.`;
+  if (error) return `${error.code}: ${error.message}.`;
   return 'delayMs' in result ? explainDelay(result) : explainLimit(result);
 }
 
-function explainDelay({ reason, delayMs, elapsedMs, warnings }: RetryDelayResult): string {
-  if (delayMs === null || elapsedMs === null) return `The delay is not known (${reason}).`;
-  if (elapsedMs < 0) {
-    const skew = warnings.find(({ code }) => code === 'CLOCK_SKEW');
-    return `The last attempt is in the future: ${skew?.message ?? `${-elapsedMs} ms ahead`}.`;
-  }
-  const share = `${elapsedMs} of ${delayMs} ms have passed`;
-  if (elapsedMs >= delayMs) return `The delay is over: ${share} (${reason}).`;
-  return `The delay is not over: ${share}, ${delayMs - elapsedMs} ms are left (${reason}).`;
+function explainDelay({ delayMs, elapsedMs, dueAtMs, warnings }: RetryDelayResult): string {
+  const skew = warnings.find(({ code }) => code === 'CLOCK_SKEW');
+  if (skew) return `The last attempt is in the future: ${skew.message}.`;
+  if (delayMs === null || elapsedMs === null || dueAtMs === null) return 'The delay is not known.';
+  if (delayMs === 0) return 'There is no delay.';
+  const wait = `The delay of ${exactDuration(delayMs)}`;
+  if (dueAtMs > LAST_MS) return `${wait} ends past the last date that can be written.`;
+  const delay = `${wait} after ${momentOf(dueAtMs - delayMs)}`;
+  const due = momentOf(dueAtMs);
+  if (elapsedMs === delayMs) return `${delay} is over now, at ${due}.`;
+  return elapsedMs > delayMs
+    ? `${delay} was over at ${due}, ${exactDuration(elapsedMs - delayMs)} ago.`
+    : `${delay} is over at ${due}, in ${exactDuration(delayMs - elapsedMs)}.`;
 }
 
+/** The last ms that a `Date` can hold. */
+const LAST_MS = 8_640_000_000_000_000;
+
 function explainLimit({ reason, attemptCount, limit }: RetryLimitResult): string {
-  const isExhausted = reason === 'RETRIES_EXHAUSTED';
-  const share = `${String(attemptCount)} attempts, the limit is ${String(limit)}`;
-  return isExhausted ? `No retry is left: ${share}.` : `Retries are left: ${share}.`;
+  const attempts = attemptCount === 1 ? '1 attempt' : `${String(attemptCount)} attempts`;
+  return reason === 'RETRIES_EXHAUSTED'
+    ? `No retry is left after ${attempts}: the limit is ${String(limit)}.`
+    : `Retries are left after ${attempts}: the limit is ${String(limit)}.`;
+}
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+] as const;
+
+/** `2 min 3.5 s`, to the ms: two answers can be held side by side. */
+export function exactDuration(ms: number): string {
+  const words: string[] = [];
+  let restMs = ms;
+  for (const [unit, unitMs] of units) {
+    const count = Math.floor(restMs / unitMs);
+    if (count > 0) words.push(`${count} ${unit}`);
+    restMs -= count * unitMs;
+  }
+  if (restMs > 0 || words.length === 0) {
+    words.push(restMs < 1000 && words.length === 0 ? `${restMs} ms` : `${restMs / 1000} s`);
+  }
+  return words.join(' ');
+}
+
+/** In UTC; without the ms where there are none. */
+function momentOf(ms: number): string {
+  return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
