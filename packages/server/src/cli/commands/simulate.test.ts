@@ -23,6 +23,14 @@ describe('redrive simulate', () => {
     expect(text).toMatch(/^▸ full .* %.*\/s/m);
   });
 
+  it('shows the schedule of a preset', async () => {
+    const text = await run('--preset', 'criterion', '--clients', '10');
+    expect(text).toContain('Policy  preset criterion: any number of attempts, waits from 1 min');
+    expect(text.replace(/\s+/g, ' ')).toContain(
+      'Waits 1 min, 2 min, 4 min, 8 min, 16 min, 32 min, then 1 h each time; jitter adds up to 10 %',
+    );
+  });
+
   it('says in its options what the world has as its defaults', () => {
     const { world } = simulate({}, { clients: 1000 });
     const reading = readArguments(command, []);
@@ -68,6 +76,10 @@ describe('redrive simulate', () => {
     [['nowhere.json'], 'There is no file nowhere.json'],
     [['{ "maxAttempts": 0 }'], 'The policy given has faults:'],
     [['--latency', '0ms'], '--latency: '],
+    [['--preset', 'criterio'], "there is no preset 'criterio'. Did you mean criterion?"],
+    [['--preset', 'toString'], "there is no preset 'toString'."],
+    [['--preset', 'criterion', 'default'], 'Give one of them.'],
+    [['toString'], 'There is no file toString'],
     [['--svg', 'no/folder/load.svg'], 'no/folder/load.svg cannot be written'],
     [
       ['--jitters', 'none,ful'],

@@ -7,7 +7,7 @@ import { command, CommandError, exits, type Io, type OptionTable } from '../comm
 import { FINE_BUCKET_MS } from '../simulate/columns.ts';
 import { compare, type Comparison, type Jitter, jitters } from '../simulate/compare.ts';
 import { drawPicture } from '../simulate/picture.ts';
-import { readPolicy } from '../simulate/policy-source.ts';
+import { readPolicy, readPreset } from '../simulate/policy-source.ts';
 import { drawScreen } from '../simulate/screen.ts';
 import { terminalOf } from '../terminal.ts';
 
@@ -56,6 +56,7 @@ export const commands = [
       'Things to try: an outage longer than the policy lasts; --spread 10s, where jitter matters less; --retry-after 2s; ' +
       'a deadline in the policy.',
     options: {
+      preset: { kind: 'text', value: 'name', summary: 'The policy by the name of a preset.' },
       ...worldOptions,
       jitters: { kind: 'text', value: 'names', summary: 'Compare these only: none,full.' },
       svg: { kind: 'text', value: 'file', summary: 'Write a picture of the comparison.' },
@@ -64,13 +65,17 @@ export const commands = [
     examples: [
       'redrive simulate # the default policy',
       'redrive simulate scheduler --outage 5s # a preset in an outage of five seconds',
+      'redrive simulate --preset criterion --outage 10m --spread 5m # the schedule of the workflow criterion',
       'redrive simulate policy.json --clients 1000 --outage 30s --capacity 100 # your policy and your service',
       `redrive simulate '{ "maxAttempts": 10, "cap": "20s" }' --outage 30s # a policy on the command line`,
       'redrive simulate policy.json --svg load.svg --jitters none,equal,full # a picture of it',
     ],
     run: ({ positionals, options, json }, io) => {
-      const { jitters: names, svg, title, ...given } = options;
-      const { name, policy } = readPolicy(positionals[0], io.cwd);
+      const { preset, jitters: names, svg, title, ...given } = options;
+      const { name, policy } =
+        preset === undefined
+          ? readPolicy(positionals[0], io.cwd)
+          : readPreset(preset, positionals[0]);
       const asked = readJitters(names);
       const world = worldOf(given);
       if (json) {

@@ -24,9 +24,23 @@ export function readPolicy(source: string | undefined, folder: string): PolicySo
     return { name: 'the default policy, since no file was given', policy: presets.default };
   }
   if (source.trimStart().startsWith('{')) return parse(source, 'the policy given');
-  const preset = named[source];
+  const preset = Object.hasOwn(named, source) ? named[source] : undefined;
   if (preset) return { name: `preset ${source}`, policy: preset };
   return parse(readFile(source, folder), source);
+}
+
+/** By its name alone: a file of that name is not looked for. */
+export function readPreset(preset: string, source: string | undefined): PolicySource {
+  if (source !== undefined) {
+    throw refused(`There is a policy (${source}) and --preset ${preset}. Give one of them.`);
+  }
+  const policy = Object.hasOwn(named, preset) ? named[preset] : undefined;
+  if (policy) return { name: `preset ${preset}`, policy };
+  const near = nearest(preset, Object.keys(named));
+  const meant = near === undefined ? '' : ` Did you mean ${near}?`;
+  throw refused(
+    `--preset: there is no preset '${preset}'.${meant}\nThere are ${Object.keys(plain).join(', ')}, and the categories.`,
+  );
 }
 
 function readFile(path: string, folder: string): string {

@@ -1,10 +1,10 @@
-import { definePolicy, type Policy, simulate, type World } from 'redrive';
+import { definePolicy, type Policy, presets, simulate, type World } from 'redrive';
 import { describe, expect, it } from 'vitest';
 import { terminalOf, visibleLength } from '../terminal.ts';
 import { FINE_BUCKET_MS } from './columns.ts';
 import { compare } from './compare.ts';
 import { drawScreen } from './screen.ts';
-import { percent, policyInWords, worldInWords } from './words.ts';
+import { percent, policyInWords, waitsInWords, worldInWords } from './words.ts';
 
 describe('the screen', () => {
   it('shows the load, the numbers and every jitter', () => {
@@ -47,6 +47,37 @@ describe('the screen', () => {
 });
 
 describe('words', () => {
+  it.each<[Policy, string]>([
+    [
+      presets.criterion,
+      '1 min, 2 min, 4 min, 8 min, 16 min, 32 min, then 1 h each time; jitter adds up to 10 %',
+    ],
+    [{}, '200 ms, 400 ms, 800 ms; jitter draws from 0 to that'],
+    [{ maxAttempts: 1 }, 'none'],
+    [{ maxAttempts: 2, jitter: 'equal' }, '200 ms; jitter draws from half of that to that'],
+    [{ strategy: 'fixed', base: '1s', jitter: 'none' }, '1 s each time'],
+    [
+      { maxAttempts: 30, cap: '1h', jitter: 'add', jitterAdd: '2s' },
+      '200 ms, 400 ms, 800 ms, 1.6 s, 3.2 s, 6.4 s, 12.8 s, 25.6 s ... 1 h; jitter adds up to 2 s',
+    ],
+    [
+      { schedule: [1000, 5000], maxAttempts: 3, jitter: 'around' },
+      '1 s, 5 s; jitter makes them up to 10 % shorter or longer',
+    ],
+    [
+      { maxAttempts: 2, jitter: 'decorrelated' },
+      '200 ms; jitter draws from the first to three times the one before',
+    ],
+  ])('say the waits of %j', (policy, text) => {
+    expect(waitsInWords(definePolicy(policy))).toBe(text);
+  });
+
+  it('do not count attempts that have no limit', () => {
+    expect(policyInWords(presets.criterion)).toBe(
+      'any number of attempts, waits from 1 min, times 2, up to 1 h, jitter up',
+    );
+  });
+
   it.each<[Policy, string]>([
     [
       { strategy: 'linear', base: 100 },

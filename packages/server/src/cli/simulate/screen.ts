@@ -13,7 +13,7 @@ import {
 } from './chart.ts';
 import { type Column, columnsOf, columnWidth, heightAfter, heightOf, outcomes } from './columns.ts';
 import type { Comparison } from './compare.ts';
-import { outcomeWords, percent, policyInWords, worldInWords } from './words.ts';
+import { outcomeWords, percent, policyInWords, waitsInWords, worldInWords } from './words.ts';
 
 const reasonWords: Readonly<Record<string, string>> = {
   EXHAUSTED: 'out of attempts',
@@ -27,6 +27,7 @@ export function drawScreen(name: string, comparison: Comparison, terminal: Termi
   const { paint, width } = terminal;
   const intro = [
     ['Policy', `${name}: ${policyInWords(policy)}`],
+    ['Waits', waitsInWords(policy)],
     ['World', worldInWords(own.world)],
   ].flatMap(([title, text]) =>
     wrap(`${paint('bold', title!.padEnd(7))} ${text}`, width, ' '.repeat(8)),

@@ -1,5 +1,5 @@
 /** Policies, worlds and numbers in words, for the screen and for the picture. */
-import type { DefinedPolicy, DefinedWorld } from 'redrive';
+import { type DefinedPolicy, type DefinedWorld, delayFor, type Policy } from 'redrive';
 import { count, duration } from '../terminal.ts';
 import type { outcomes } from './columns.ts';
 
@@ -9,6 +9,44 @@ export const outcomeWords: Record<(typeof outcomes)[number], string> = {
   overloaded: 'refused: overloaded',
   down: 'refused: down',
 };
+
+/** The most attempts that a policy can name stand for no limit. */
+const NO_LIMIT = 1_000_000_000;
+const MAX_WAITS = 8;
+
+/** The waits one by one, without jitter, and what jitter makes of them. */
+export function waitsInWords(policy: DefinedPolicy): string {
+  const plain = { ...(policy as Policy), jitter: 'none' } as const;
+  const waitAfter = (attempt: number): string => duration(delayFor(plain, { attempt }));
+  const total = policy.maxAttempts - 1;
+  if (total === 0) return 'none';
+  const last = waitAfter(total);
+  const waits: string[] = [];
+  for (let attempt = 1; attempt <= Math.min(total, MAX_WAITS); attempt++) {
+    const wait = waitAfter(attempt);
+    // From here on it is always the same.
+    if (wait === last && attempt < total) {
+      const rest = attempt === 1 ? `${wait} each time` : `then ${wait} each time`;
+      return [...waits, rest].join(', ') + jitterInWords(policy);
+    }
+    waits.push(wait);
+  }
+  const more = total > MAX_WAITS ? ` ... ${last}` : '';
+  return waits.join(', ') + more + jitterInWords(policy);
+}
+
+function jitterInWords({ jitter, jitterRatio, jitterAdd }: DefinedPolicy): string {
+  const ratio = percent(jitterRatio, 1);
+  return {
+    none: '',
+    up: `; jitter adds up to ${ratio}`,
+    around: `; jitter makes them up to ${ratio} shorter or longer`,
+    add: `; jitter adds up to ${duration(jitterAdd)}`,
+    full: '; jitter draws from 0 to that',
+    equal: '; jitter draws from half of that to that',
+    decorrelated: '; jitter draws from the first to three times the one before',
+  }[jitter];
+}
 
 export function policyInWords(policy: DefinedPolicy, withJitter = true): string {
   const { strategy, maxAttempts, base, cap, multiplier, jitter, schedule = [] } = policy;
@@ -22,7 +60,8 @@ export function policyInWords(policy: DefinedPolicy, withJitter = true): string 
     policy.attemptTimeout === undefined ? '' : `, ${duration(policy.attemptTimeout)} an attempt`,
     policy.deadline === undefined ? '' : `, ${duration(policy.deadline)} in all`,
   ].join('');
-  return `${count(maxAttempts)} attempts, ${growth}${withJitter ? `, jitter ${jitter}` : ''}${limits}`;
+  const attempts = maxAttempts < NO_LIMIT ? count(maxAttempts) : 'any number of';
+  return `${attempts} attempts, ${growth}${withJitter ? `, jitter ${jitter}` : ''}${limits}`;
 }
 
 export function worldInWords(world: DefinedWorld): string {
