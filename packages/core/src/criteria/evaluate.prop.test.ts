@@ -55,7 +55,7 @@ const hostile: readonly (readonly [string, unknown])[] = [
 describe('evaluateCriterion', () => {
   it.each(hostile)('answers for %s', (_name, entity) => {
     for (const name of criterionNames) {
-      for (const settings of [undefined, {}, trap as object, revoked]) {
+      for (const settings of [undefined, {}, trap, revoked]) {
         const result = evaluateCriterion(name, entity, settings, { seed: 3 });
         expect(typeof result.matches).toBe('boolean');
         const text = JSON.stringify(result);
@@ -76,7 +76,7 @@ describe('evaluateCriterion', () => {
   });
 
   it.each(hostile)('has a next retry time for %s', (_name, entity) => {
-    for (const settings of [undefined, {}, trap as object, revoked]) {
+    for (const settings of [undefined, {}, trap, revoked]) {
       const next = nextRetryTime(entity, settings);
       const time = 'fireAtMs' in next ? next.fireAtMs : next.fireAfterMs;
       expect(Number.isSafeInteger(time)).toBe(true);

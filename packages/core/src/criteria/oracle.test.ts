@@ -195,7 +195,7 @@ describe('isRetryDelayElapsed and an oracle from the text of the specification',
       if (matches) counts['matched']! += 1;
       // With every point settled they agree, always.
       if (settledOracle(entity, names, draw) !== matches) {
-        expect.fail(`they disagree on ${JSON.stringify(entity)}`);
+        throw new Error(`They disagree on ${JSON.stringify(entity)}`);
       }
       if (oracle(entity, draw) === matches) {
         counts['agreed']! += 1;

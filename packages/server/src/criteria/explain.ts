@@ -39,7 +39,7 @@ const units = [
 ] as const;
 
 /** `2 min 3.5 s`, to the ms: two answers can be held side by side. */
-export function exactDuration(ms: number): string {
+function exactDuration(ms: number): string {
   const words: string[] = [];
   let restMs = ms;
   for (const [unit, unitMs] of units) {

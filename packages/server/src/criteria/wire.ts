@@ -6,7 +6,7 @@ interface WireNotes {
   warnings: readonly CriterionWarning[];
 }
 
-export interface WireDelayAnswer extends WireNotes {
+interface WireDelayAnswer extends WireNotes {
   matches: boolean;
   reason: string;
   delay_ms: number | null;
@@ -15,14 +15,14 @@ export interface WireDelayAnswer extends WireNotes {
   due_at: string | null;
 }
 
-export interface WireLimitAnswer extends WireNotes {
+interface WireLimitAnswer extends WireNotes {
   matches: boolean;
   reason: string;
   attempt_count: number | null;
   limit: number | null;
 }
 
-export type WireAnswer = WireDelayAnswer | WireLimitAnswer;
+type WireAnswer = WireDelayAnswer | WireLimitAnswer;
 
 export function wireAnswer(result: CriterionResult): WireAnswer {
   const { matches, reason, errors, warnings } = result;

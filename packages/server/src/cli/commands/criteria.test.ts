@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { criterionCases } from 'redrive/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { WireAnswer } from '../../criteria/wire.ts';
+import type { wireAnswer } from '../../criteria/wire.ts';
 import type { Io } from '../command.ts';
 import { run } from '../run.ts';
 
@@ -52,6 +52,8 @@ function file(name: string, content: unknown): string {
   );
   return name;
 }
+
+type WireAnswer = ReturnType<typeof wireAnswer>;
 
 const evaluate = (...args: string[]): string[] => ['evaluate', 'isRetryDelayElapsed', ...args];
 
