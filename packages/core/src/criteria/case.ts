@@ -30,7 +30,7 @@ export interface ExpectedDelay {
   warnings: readonly CriterionWarningCode[];
 }
 
-export interface ExpectedLimit {
+interface ExpectedLimit {
   matches: boolean;
   reason: RetryLimitReason;
   attemptCount: number | null;

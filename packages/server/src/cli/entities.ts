@@ -1,6 +1,5 @@
 /** Entities of a file or of the standard input: one JSON document, or one per line. */
-import { JsonTooDeep } from '../http/exact-json.ts';
-import { tooDeepAt } from '../json-depth.ts';
+import { JsonTooDeep, parsePlainly } from '../http/exact-json.ts';
 import { CommandError, exits, type Io } from './command.ts';
 import { chunksOf, type Line, linesOf } from './lines.ts';
 import { shown } from './safe-text.ts';
@@ -62,9 +61,7 @@ function readLine({ number, text }: Line): Read {
 
 function parse(text: string, line: number): Read {
   try {
-    const position = tooDeepAt(text);
-    if (position !== undefined) throw new JsonTooDeep(position);
-    return { line, entity: JSON.parse(text) as unknown };
+    return { line, entity: parsePlainly(text) };
   } catch (error) {
     const isDeep = error instanceof JsonTooDeep;
     const { message } = error as Error;

@@ -53,6 +53,18 @@ export class SettingsInForce {
   }
 }
 
+/** The settings in force, as the API and the command line show them: those of each set are complete. */
+export function settingsView(configured: CriterionSettings) {
+  const sets = Object.keys(configured.sets ?? {}).map(
+    (name) => [name, criterionConfig(configured, { operationType: name })] as const,
+  );
+  return {
+    profile: configured.profile ?? 'production',
+    settings: criterionConfig(configured),
+    sets: Object.fromEntries(sets),
+  };
+}
+
 /** Every fault of a request's settings; none: they can be used. */
 export function settingsFaults(given: unknown): readonly Fault[] {
   try {

@@ -1,6 +1,5 @@
 /** `redrive criteria`: what a workflow engine would be answered. It needs no server. */
 import {
-  criterionConfig,
   type CriterionName,
   criterionNames,
   type CriterionOptions,
@@ -11,7 +10,7 @@ import {
 } from 'redrive';
 import { nearest } from 'redrive/internal';
 import { explainAnswer } from '../../criteria/explain.ts';
-import { SettingsInForce, settingsFaults } from '../../criteria/settings.ts';
+import { SettingsInForce, settingsFaults, settingsView } from '../../criteria/settings.ts';
 import { wireAnswer } from '../../criteria/wire.ts';
 import { command, type Command, exits, type Io } from '../command.ts';
 import { entitiesOf, type Read } from '../entities.ts';
@@ -123,34 +122,19 @@ export const commands: readonly Command[] = [
     async run({ options, json }, io) {
       const output = outputOf(io, json);
       const settings = await configured(io, options.config);
-      const names = Object.keys(settings.sets ?? {});
-      const inForce = criterionConfig(settings);
-      const sets = names.map(
-        (set) => [set, criterionConfig(settings, { operationType: set })] as const,
-      );
-      const profile = settings.profile ?? 'production';
-      output.data({
-        items: criterionNames.map((name) => ({ name })),
-        profile,
-        settings: inForce,
-        sets: Object.fromEntries(sets),
-      });
+      const view = settingsView(settings);
+      output.data({ items: criterionNames.map((name) => ({ name })), ...view });
       output.say(
         ...facts(
           criterionNames.map((name) => [name, summaries[name]]),
           output,
         ),
         '',
-        output.paint('bold', `Settings, profile ${profile}`),
-        ...settingLines(inForce, output),
+        output.paint('bold', `Settings, profile ${view.profile}`),
+        ...settingLines(view.settings, output),
       );
-      for (const [set, config] of sets) {
-        const own = Object.entries(config).filter(([name]) => name in (settings.sets?.[set] ?? {}));
-        output.say(
-          '',
-          output.paint('bold', `Set ${shown(set)}`),
-          ...settingLines(Object.fromEntries(own), output),
-        );
+      for (const [set, own] of Object.entries(settings.sets ?? {})) {
+        output.say('', output.paint('bold', `Set ${shown(set)}`), ...settingLines(own, output));
       }
       return exits.ok;
     },

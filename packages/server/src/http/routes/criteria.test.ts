@@ -282,13 +282,14 @@ describe('the last answers', () => {
     expect(items).toHaveLength(100);
     expect(items[0]).toMatchObject({
       entity_id: null,
-      explanation: 'No answer by the data: DATA_UNAVAILABLE. lastAttemptTime is missing.',
+      explanation: 'DATA_UNAVAILABLE: lastAttemptTime is missing.',
     });
     expect(items[1]).toMatchObject({
       at: '2030-01-31T12:02:00.000Z',
       entity_id: 'e-100',
       matches: true,
-      explanation: 'The delay is over: 120000 of 120000 ms have passed (BACKOFF_ELAPSED).',
+      explanation:
+        'The delay of 2 min after 2030-01-31T12:00:00Z is over now, at 2030-01-31T12:02:00Z.',
     });
     expect(items[99]).toMatchObject({ entity_id: 'e-2' });
     expect((await get(`${path('hasRetriesAvailable')}/recent`)).body).toEqual({ items: [] });

@@ -1,9 +1,9 @@
-import { criterionConfig, type CriterionName, criterionNames, isCriterionName } from 'redrive';
+import { type CriterionName, criterionNames, isCriterionName } from 'redrive';
 import { nearest } from 'redrive/internal';
 import type { Static } from 'typebox';
 import { explainAnswer } from '../../criteria/explain.ts';
 import type { RecentAnswer } from '../../criteria/recent.ts';
-import { settingsFaults } from '../../criteria/settings.ts';
+import { settingsFaults, settingsView } from '../../criteria/settings.ts';
 import { wireAnswer } from '../../criteria/wire.ts';
 import type { ServiceContext } from '../../service-context.ts';
 import { type WireFault, wireFaults } from '../faults.ts';
@@ -126,17 +126,8 @@ function knownName(name: string): CriterionName {
 }
 
 function listView({ settings }: ServiceContext['criteria'], review: boolean) {
-  const { configured } = settings;
-  const names = Object.keys(configured.sets ?? {});
-  return {
-    items: criterionNames.map((name) => ({ name })),
-    profile: configured.profile ?? 'production',
-    settings: criterionConfig(configured),
-    sets: Object.fromEntries(
-      names.map((name) => [name, criterionConfig(configured, { operationType: name })]),
-    ),
-    review,
-  };
+  const items = criterionNames.map((name) => ({ name }));
+  return { items, ...settingsView(settings.configured), review };
 }
 
 function recentView({ atMs, entityId, result }: RecentAnswer) {
