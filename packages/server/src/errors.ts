@@ -46,7 +46,7 @@ export const errorCodes = {
   UNREADABLE_FILE: 'A file that cannot be read.',
   EDITOR_FAILED: 'The editor ended with an error, or left nothing to use.',
   INVALID_ITEM: 'A line of a file that is no task.',
-  TOO_LARGE: 'A line that is too large to be sent.',
+  TOO_LARGE: 'A line that is too large to be sent or read.',
 } as const;
 
 export type ServerErrorCode = keyof typeof errorCodes;

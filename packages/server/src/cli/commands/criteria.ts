@@ -225,6 +225,8 @@ function prefix(line: number | undefined): string {
 }
 
 function settingLines(settings: object, output: Output): string[] {
-  const pairs = Object.entries(settings).map(([name, value]) => [name, String(value)] as const);
+  const pairs = Object.entries(settings).map(
+    ([name, value]) => [name, shown(String(value))] as const,
+  );
   return facts(pairs, output).map((line) => `  ${line}`);
 }
