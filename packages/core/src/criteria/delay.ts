@@ -108,9 +108,14 @@ export function configured<Name extends keyof CriterionConfig>(
   const [accepts, expected] = criterionRules[name];
   if (accepts(value)) return value;
   warnings.push(
-    defaultUsed(`${name} must be ${expected}, not ${shown(value)}; ${lastResort} is used`),
+    defaultUsed(`${name} must be ${expected}, not ${shown(value)}; ${inWords(lastResort)} is used`),
   );
   return lastResort;
+}
+
+/** The cap is the one value whose last resort is to have none. */
+function inWords(value: CriterionConfig[keyof CriterionConfig]): string {
+  return value === Infinity ? 'no cap' : String(value);
 }
 
 /** An entity's cap may be a fraction of a second; the configured one is whole seconds. */
@@ -131,7 +136,9 @@ function choose<Name extends keyof CriterionConfig>(
   const fallback = configured(name, config, warnings, lastResort);
   if (!isMissing(value)) {
     warnings.push(
-      defaultUsed(`${field} must be ${expected}, not ${shown(value)}; ${fallback} is used`),
+      defaultUsed(
+        `${field} must be ${expected}, not ${shown(value)}; ${inWords(fallback)} is used`,
+      ),
     );
   }
   return fallback;

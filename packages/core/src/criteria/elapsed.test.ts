@@ -286,6 +286,9 @@ describe('missing and odd data, from the top down', () => {
       { defaultMaxDelaySeconds: -1 },
     );
     expect(result).toMatchObject({ delayMs: 60_000 * 1024, reason: 'BACKOFF_WAIT', errors: [] });
+    expect(result.warnings[0]?.message).toBe(
+      'defaultMaxDelaySeconds must be a whole number, 1 or more, not -1; no cap is used',
+    );
     expect(codes(result.warnings)).toEqual(['DEFAULT_USED']);
   });
 

@@ -1,5 +1,6 @@
 /** The answer of a criterion as a sentence, for people: `recent` of the API and `redrive criteria evaluate`. */
 import type { CriterionResult, RetryDelayResult, RetryLimitResult } from 'redrive';
+import { LAST_MS } from './wire.ts';
 
 export function explainAnswer(result: CriterionResult): string {
   const [error] = result.errors;
@@ -21,9 +22,6 @@ function explainDelay({ delayMs, elapsedMs, dueAtMs, warnings }: RetryDelayResul
     ? `${delay} was over at ${due}, ${exactDuration(elapsedMs - delayMs)} ago.`
     : `${delay} is over at ${due}, in ${exactDuration(delayMs - elapsedMs)}.`;
 }
-
-/** The last ms that a `Date` can hold. */
-const LAST_MS = 8_640_000_000_000_000;
 
 function explainLimit({ reason, attemptCount, limit }: RetryLimitResult): string {
   const attempts = attemptCount === 1 ? '1 attempt' : `${String(attemptCount)} attempts`;

@@ -35,7 +35,7 @@ export function wireAnswer(result: CriterionResult): WireAnswer {
 }
 
 /** The last ms that a `Date` can hold; past it `toISOString` throws. */
-const LAST_MS = 8_640_000_000_000_000;
+export const LAST_MS = 8_640_000_000_000_000;
 
 function isoTime(ms: number | null): string | null {
   return ms === null || Math.abs(ms) > LAST_MS ? null : new Date(ms).toISOString();
