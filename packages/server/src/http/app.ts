@@ -117,6 +117,10 @@ function addHooks(
       void reply.header('connection', 'close');
       if (!isHealth(request)) return tooManyConnections();
     }
+    if (connections.isCrowded(request.raw.socket)) {
+      void reply.header('connection', 'close');
+      return tooManyOnOne();
+    }
     const tooMany = rate.check(request);
     if (tooMany) return tooMany;
     const fault = hostFault(request.raw);
@@ -171,6 +175,12 @@ function answer(reply: FastifyReply, problem: Problem): FastifyReply {
 function tooManyConnections(): Problem {
   const detail = 'All connections of the service are in use. Ask again soon, on few connections.';
   return new Problem('TOO_MANY_CONNECTIONS', detail);
+}
+
+function tooManyOnOne(): Problem {
+  const detail =
+    'Too many requests are under way on this connection. Read the answers before you send more.';
+  return new Problem('RATE_LIMITED', detail);
 }
 
 const WARNING_MS = 60_000;

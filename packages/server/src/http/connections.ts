@@ -9,9 +9,16 @@ export interface ConnectionLimits {
   reserve: number;
   /** At the limit: how long a connection may take to send its request. */
   unfinishedMs: number;
+  /** Requests under way on one connection: a client may send the next one before it has read an answer. */
+  pipelined: number;
 }
 
-export const CONNECTIONS: ConnectionLimits = { max: 2000, reserve: 100, unfinishedMs: 1000 };
+export const CONNECTIONS: ConnectionLimits = {
+  max: 2000,
+  reserve: 100,
+  unfinishedMs: 1000,
+  pipelined: 20,
+};
 
 interface Options extends ConnectionLimits {
   /** Milliseconds of a clock that never goes back. */
@@ -48,6 +55,11 @@ export class Connections {
   /** Whether there is no room for more than a health probe on this connection. */
   isOverLimit(socket: Socket): boolean {
     return this.#overLimit.has(socket) && this.#open.size > this.#options.max;
+  }
+
+  /** Whether more requests came on this connection than are answered at once. */
+  isCrowded(socket: Socket): boolean {
+    return (this.#open.get(socket) ?? 0) > this.#options.pipelined;
   }
 
   #add(socket: Socket): void {
