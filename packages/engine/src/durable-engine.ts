@@ -1,25 +1,32 @@
-import { type SourceOptions, SourceConsumer } from './consumer.ts';
-import type { Courier } from './courier.ts';
-import type { Directory } from './directory.ts';
-import type { Dispatcher } from './dispatcher.ts';
+import { type SourceOptions, SourceConsumer } from './intake/consumer.ts';
+import type { Courier } from './dispatch/courier.ts';
+import type { Directory } from './dispatch/directory.ts';
+import type { Dispatcher } from './dispatch/dispatcher.ts';
 import type { EngineStats, HandlerOptions, LaneQuery, Rejected } from './engine.ts';
-import type { By, EngineInbox } from './engine-inbox.ts';
+import type { By, EngineInbox } from './inbox/engine-inbox.ts';
 import {
   checkNames,
   type EngineOptions,
   type EngineSettings,
   engineSettings,
 } from './engine-options.ts';
-import type { EntryHook } from './entry-hook.ts';
-import { EngineError, isUnavailable } from './errors.ts';
-import type { Handler } from './handlers.ts';
+import type { EntryHook } from './inbox/entry-hook.ts';
+import { EngineError, isUnavailable, noTransactions, stoppedError } from './errors.ts';
+import type { Handler } from './dispatch/handlers.ts';
 import type { Host } from './host.ts';
-import type { Intake } from './intake.ts';
-import type { JobRunner } from './job-runner.ts';
+import type { Intake } from './intake/intake.ts';
+import type { JobRunner } from './inbox/job-runner.ts';
 import type { LaneReporter } from './lanes/lane-report.ts';
 import type { Lanes } from './lanes/lanes.ts';
-import { type Accepted, type Arrival, cancel, type Change, expedite, succeed } from './moves.ts';
-import type { Observer } from './observer.ts';
+import {
+  type Accepted,
+  type Arrival,
+  cancel,
+  type Change,
+  expedite,
+  succeed,
+} from './model/moves.ts';
+import type { Observer } from './audit/observer.ts';
 import type { Outbox } from './outbox.ts';
 import { closeAll, persist, within } from './patience.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
@@ -27,8 +34,8 @@ import type { RawItem } from './ports/inbox.ts';
 import type { TaskKey, TaskQuery } from './ports/schedule.ts';
 import type { Census, Store } from './ports/store.ts';
 import type { Pruner } from './pruner.ts';
-import type { FailureReport, Reported, Reporter } from './report.ts';
-import type { Settler } from './settler.ts';
+import type { FailureReport, Reported, Reporter } from './intake/report.ts';
+import type { Settler } from './dispatch/settler.ts';
 import {
   checkedId,
   checkedLane,
@@ -36,11 +43,11 @@ import {
   destinationOf,
   type Submission,
   type SubmitOptions,
-} from './submission.ts';
-import { firstDue, type Submitted, type Submitter } from './submitter.ts';
-import type { Destination, Task } from './task.ts';
-import type { Trail } from './trail.ts';
-import { UnservedLanes } from './unserved.ts';
+} from './intake/submission.ts';
+import { firstDue, type Submitted, type Submitter } from './intake/submitter.ts';
+import type { Destination, Task } from './model/task.ts';
+import type { Trail } from './audit/trail.ts';
+import { UnservedLanes } from './dispatch/unserved.ts';
 import { type Shared, wire } from './wiring.ts';
 
 /** After an abort, so much time for handlers to notice; and for each part to close. */
@@ -333,12 +340,7 @@ export class DurableEngine {
   }
 
   async #ready(tx: unknown): Promise<void> {
-    if (tx !== undefined && !this.#store.capabilities.transactions) {
-      throw new EngineError(
-        'NO_TRANSACTIONS',
-        'This store cannot join a transaction. Leave tx out, or use PostgreSQL.',
-      );
-    }
+    if (tx !== undefined && !this.#store.capabilities.transactions) throw noTransactions();
     await this.#patiently(() => this.#open(), tx);
   }
 
@@ -393,8 +395,4 @@ export class DurableEngine {
     }
     return task && { id: task.id };
   }
-}
-
-function stoppedError(): EngineError {
-  return new EngineError('ENGINE_STOPPED', 'The engine was stopped. Make a new one to go on.');
 }

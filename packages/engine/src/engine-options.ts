@@ -8,20 +8,20 @@ import {
   type Random,
 } from 'redrive';
 import { defaultOf, type Fields, nearest, readFields, type Values } from 'redrive/internal';
-import type { InboxEntry } from './entry-hook.ts';
+import type { InboxEntry } from './inbox/entry-hook.ts';
 import { EngineError } from './errors.ts';
 import type { EngineEvent } from './events.ts';
 import type { Log } from './host.ts';
 import type { LaneSettings } from './lanes/lanes.ts';
-import { defaultPolicy, durablePolicy } from './policies.ts';
+import { defaultPolicy, durablePolicy } from './dispatch/policies.ts';
 import type { AuditOptions, AuditSink } from './ports/audit.ts';
 import type { Broker } from './ports/broker.ts';
 import type { Delivery } from './ports/delivery.ts';
 import type { NewItem } from './ports/inbox.ts';
 import type { NewOutboxMessage } from './ports/schedule.ts';
 import type { Store } from './ports/store.ts';
-import { leastBurst, type RateSettings, rateSettings, usualBurst } from './rate.ts';
-import type { NewTask, Task } from './task.ts';
+import { leastBurst, type RateSettings, rateSettings, usualBurst } from './model/rate.ts';
+import type { NewTask, Task } from './model/task.ts';
 
 export interface EngineOptions {
   /** Where tasks are kept: `sqlite('tasks.db')`, `postgres({ url })`, `memory()`. */

@@ -5,11 +5,11 @@ import { describe, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
 import { memory } from './adapters/memory/index.ts';
 import { createEngine, type Engine, type Rejected } from './engine.ts';
-import type { HandlerContext } from './handlers.ts';
+import type { HandlerContext } from './dispatch/handlers.ts';
 import type { TransactionClient } from './ports/schedule.ts';
-import type { InputOf, OutputOf } from './standard-schema.ts';
-import type { Submission } from './submission.ts';
-import type { Submitted } from './submitter.ts';
+import type { InputOf, OutputOf } from './dispatch/standard-schema.ts';
+import type { Submission } from './intake/submission.ts';
+import type { Submitted } from './intake/submitter.ts';
 
 const schemas = {
   zod: z.object({ id: z.coerce.number<string>() }),

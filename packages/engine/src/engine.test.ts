@@ -5,9 +5,9 @@ import { memory, MemoryAudit } from './adapters/memory/index.ts';
 import { createEngine } from './engine.ts';
 import { EngineError, isEngineError } from './errors.ts';
 import type { EngineEvent } from './events.ts';
-import type { HandlerContext } from './handlers.ts';
+import type { HandlerContext } from './dispatch/handlers.ts';
 import * as everything from './index.ts';
-import { giveUp } from './outcomes.ts';
+import { giveUp } from './model/outcomes.ts';
 import { createTestBroker, createTestEngine } from './testing/index.ts';
 
 const nothing = () => undefined;

@@ -1,18 +1,18 @@
 import { DurableEngine } from './durable-engine.ts';
-import type { SourceOptions } from './consumer.ts';
-import type { By, EngineInbox } from './engine-inbox.ts';
+import type { SourceOptions } from './intake/consumer.ts';
+import type { By, EngineInbox } from './inbox/engine-inbox.ts';
 import type { EngineOptions, LaneOptions } from './engine-options.ts';
 import type { EngineError } from './errors.ts';
-import type { Handler } from './handlers.ts';
+import type { Handler } from './dispatch/handlers.ts';
 import type { laneStates } from './lanes/lane-state.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { TaskQuery, TransactionClient } from './ports/schedule.ts';
 import type { Census } from './ports/store.ts';
-import type { FailureReport, Reported } from './report.ts';
-import type { InputOf, OutputOf, StandardSchema } from './standard-schema.ts';
-import type { Submission, SubmitOptions } from './submission.ts';
-import type { Submitted } from './submitter.ts';
-import type { Destination, Task } from './task.ts';
+import type { FailureReport, Reported } from './intake/report.ts';
+import type { InputOf, OutputOf, StandardSchema } from './dispatch/standard-schema.ts';
+import type { Submission, SubmitOptions } from './intake/submission.ts';
+import type { Submitted } from './intake/submitter.ts';
+import type { Destination, Task } from './model/task.ts';
 
 /** The engine on a store. Nothing happens before `start`, but one may submit. */
 export function createEngine<Tasks extends object = Record<string, unknown>>(

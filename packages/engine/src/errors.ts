@@ -89,3 +89,12 @@ export function isEngineError(error: unknown): error is EngineError {
     'faults' in error
   );
 }
+
+export function stoppedError(): EngineError {
+  return new EngineError('ENGINE_STOPPED', 'The engine was stopped. Make a new one to go on.');
+}
+
+export function noTransactions(): EngineError {
+  const message = 'This store cannot join a transaction. Leave tx out, or use PostgreSQL.';
+  return new EngineError('NO_TRANSACTIONS', message);
+}

@@ -1,5 +1,5 @@
 import type { Decision } from 'redrive';
-import type { Reason } from './task.ts';
+import type { Reason } from './model/task.ts';
 
 /** What happens in an engine, as it happens. */
 export type EngineEvent =

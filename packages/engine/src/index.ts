@@ -1,5 +1,5 @@
-export { bodyMark } from './broker-delivery.ts';
-export type { Reading, SourceOptions } from './consumer.ts';
+export { bodyMark } from './dispatch/broker-delivery.ts';
+export type { Reading, SourceOptions } from './intake/consumer.ts';
 export {
   createEngine,
   type Elsewhere,
@@ -15,22 +15,22 @@ export {
   type SubmissionTo,
 } from './engine.ts';
 export type { EngineOptions, InboxOptions, LaneOptions } from './engine-options.ts';
-export { type Difference, differenceOf } from './difference.ts';
-export type { By, EngineInbox, JobReport } from './engine-inbox.ts';
-export type { InboxEntry } from './entry-hook.ts';
+export { type Difference, differenceOf } from './model/difference.ts';
+export type { By, EngineInbox, JobReport } from './inbox/engine-inbox.ts';
+export type { InboxEntry } from './inbox/entry-hook.ts';
 export { EngineError, type EngineErrorCode, isEngineError, type TaskFault } from './errors.ts';
 export type { Erased } from './erase/erasure.ts';
 export type { EngineEvent } from './events.ts';
-export * as itemMoves from './item-moves.ts';
-export type { ItemChange } from './item-moves.ts';
-export type { Handler, HandlerContext } from './handlers.ts';
+export * as itemMoves from './model/item-moves.ts';
+export type { ItemChange } from './model/item-moves.ts';
+export type { Handler, HandlerContext } from './dispatch/handlers.ts';
 export type { Log } from './host.ts';
 export { laneStates } from './lanes/lane-state.ts';
-export * as lines from './line.ts';
-export type { Line } from './line.ts';
-export * as moves from './moves.ts';
-export type { Accepted, Arrival, Change } from './moves.ts';
-export { giveUp, retryIn, snooze, type Wish } from './outcomes.ts';
+export * as lines from './model/line.ts';
+export type { Line } from './model/line.ts';
+export * as moves from './model/moves.ts';
+export type { Accepted, Arrival, Change } from './model/moves.ts';
+export { giveUp, retryIn, snooze, type Wish } from './model/outcomes.ts';
 export type { AuditEvent, AuditOptions, AuditPage, AuditQuery, AuditSink } from './ports/audit.ts';
 export type {
   Broker,
@@ -47,11 +47,11 @@ export type * from './ports/inbox.ts';
 export { actResults, jobKey } from './ports/inbox.ts';
 export type * from './ports/schedule.ts';
 export type { Census, NotReached, Store } from './ports/store.ts';
-export type { FailureReport, Reported } from './report.ts';
-export type { Changes, ReplayOptions, Selection } from './selection.ts';
-export type { StandardSchema } from './standard-schema.ts';
-export type { Submission, SubmitOptions } from './submission.ts';
-export type { Submitted } from './submitter.ts';
+export type { FailureReport, Reported } from './intake/report.ts';
+export type { Changes, ReplayOptions, Selection } from './inbox/selection.ts';
+export type { StandardSchema } from './dispatch/standard-schema.ts';
+export type { Submission, SubmitOptions } from './intake/submission.ts';
+export type { Submitted } from './intake/submitter.ts';
 export type {
   AttemptRecord,
   Destination,
@@ -61,7 +61,7 @@ export type {
   Task,
   TaskContext,
   TaskStatus,
-} from './task.ts';
-export { laneOf, reasons } from './task.ts';
-export { itemOf } from './item.ts';
-export { uuidOf } from './uuid.ts';
+} from './model/task.ts';
+export { laneOf, reasons } from './model/task.ts';
+export { itemOf } from './model/item.ts';
+export { uuidOf } from './model/uuid.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { memory } from './adapters/memory/index.ts';
 import { createEngine } from './engine.ts';
 import type { EngineOptions } from './engine-options.ts';
-import type { HandlerContext } from './handlers.ts';
+import type { HandlerContext } from './dispatch/handlers.ts';
 import type { Log } from './host.ts';
 import { createTestBroker } from './testing/index.ts';
 

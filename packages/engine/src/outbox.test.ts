@@ -4,7 +4,7 @@ import { memory } from './adapters/memory/index.ts';
 import { createEngine } from './engine.ts';
 import type { EngineOptions } from './engine-options.ts';
 import type { Log } from './host.ts';
-import { giveUp } from './outcomes.ts';
+import { giveUp } from './model/outcomes.ts';
 import type { Published } from './ports/broker.ts';
 import { createTestBroker } from './testing/index.ts';
 import { outboxMessage } from './testing/fixtures.ts';

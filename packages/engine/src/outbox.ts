@@ -3,7 +3,7 @@ import type { Host } from './host.ts';
 import { pause, persist } from './patience.ts';
 import type { Broker, Publication, Published } from './ports/broker.ts';
 import type { OutboxMessage, Schedule } from './ports/schedule.ts';
-import { publish } from './publish.ts';
+import { publish } from './dispatch/publish.ts';
 
 const BATCH = 100;
 const BATCH_BYTES = 8 * 1024 * 1024;

@@ -5,7 +5,7 @@ import { createEngine } from './engine.ts';
 import type { EngineOptions } from './engine-options.ts';
 import type { EngineEvent } from './events.ts';
 import type { Log } from './host.ts';
-import { giveUp } from './outcomes.ts';
+import { giveUp } from './model/outcomes.ts';
 import { newTask, outboxMessage } from './testing/fixtures.ts';
 import { createTestBroker } from './testing/index.ts';
 

@@ -1,4 +1,4 @@
-import type { Courier } from './courier.ts';
+import type { Courier } from './dispatch/courier.ts';
 import type { Host } from './host.ts';
 import type { Lanes } from './lanes/lanes.ts';
 import { pause } from './patience.ts';

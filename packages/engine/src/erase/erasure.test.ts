@@ -5,7 +5,7 @@ import { memory } from '../adapters/memory/index.ts';
 import { MemoryAudit } from '../adapters/memory/audit.ts';
 import { createEngine } from '../engine.ts';
 import { notReached } from './erasure.ts';
-import { giveUp } from '../outcomes.ts';
+import { giveUp } from '../model/outcomes.ts';
 import type { AuditSink } from '../ports/audit.ts';
 import type { InboxItem } from '../ports/inbox.ts';
 import { createTestEngine } from '../testing/test-engine.ts';

@@ -5,7 +5,7 @@ import { memory } from '../adapters/memory/index.ts';
 import { createEngine } from '../engine.ts';
 import { type EngineOptions, type LaneOptions, laneSettings } from '../engine-options.ts';
 import { hostOf, type Log } from '../host.ts';
-import { rateSettings } from '../rate.ts';
+import { rateSettings } from '../model/rate.ts';
 import { StoreClock } from '../store-clock.ts';
 import { createTestBroker, createTestEngine } from '../testing/index.ts';
 import { newTask, put } from '../testing/fixtures.ts';

@@ -1,7 +1,13 @@
 import type { Host } from '../host.ts';
 import { pause } from '../patience.ts';
 import type { Schedule } from '../ports/schedule.ts';
-import { givenBack, type RateSettings, type RateState, readRateState, reserve } from '../rate.ts';
+import {
+  givenBack,
+  type RateSettings,
+  type RateState,
+  readRateState,
+  reserve,
+} from '../model/rate.ts';
 import type { StoreClock } from '../store-clock.ts';
 
 const PREFIX = 'rate:';

@@ -1,14 +1,14 @@
 import type { Clock } from 'redrive';
-import type { Directory } from '../directory.ts';
+import type { Directory } from '../dispatch/directory.ts';
 import type { LaneCounts, LaneQuery, LaneReport } from '../engine.ts';
 import { EngineError } from '../errors.ts';
 import { laneStates } from './lane-state.ts';
 import type { Lanes, LaneSettings } from './lanes.ts';
-import { byName, justBefore } from '../names.ts';
+import { byName, justBefore } from '../model/names.ts';
 import type { BlockedLane, LaneAgenda } from '../ports/schedule.ts';
 import type { Store } from '../ports/store.ts';
-import { checkedLimit } from '../submission.ts';
-import { laneOf } from '../task.ts';
+import { checkedLimit } from '../intake/submission.ts';
+import { laneOf } from '../model/task.ts';
 
 const PAGE = 1000;
 const USUAL_LIMIT = 1000;

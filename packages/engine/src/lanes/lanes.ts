@@ -27,9 +27,9 @@ import {
 import { pause } from '../patience.ts';
 import type { Outcome } from '../ports/delivery.ts';
 import type { Schedule } from '../ports/schedule.ts';
-import type { RateSettings } from '../rate.ts';
+import type { RateSettings } from '../model/rate.ts';
 import { StoreClock } from '../store-clock.ts';
-import type { Task } from '../task.ts';
+import type { Task } from '../model/task.ts';
 
 /** What this instance knows of one lane. */
 export interface Lane {

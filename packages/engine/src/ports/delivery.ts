@@ -1,6 +1,6 @@
 import type { Failure } from 'redrive';
 import type { TaskFault } from '../errors.ts';
-import type { Destination, Reason, Task, TaskContext } from '../task.ts';
+import type { Destination, Reason, Task, TaskContext } from '../model/task.ts';
 
 /** Brings one task to its destination and says how that went. It never throws for a failure of the destination. */
 export interface Delivery {

@@ -1,5 +1,5 @@
 import type { Failure } from 'redrive';
-import type { AttemptRecord, Destination, Reason, TaskContext } from '../task.ts';
+import type { AttemptRecord, Destination, Reason, TaskContext } from '../model/task.ts';
 
 import type { NewOutboxMessage } from './schedule.ts';
 

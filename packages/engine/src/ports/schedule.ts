@@ -1,6 +1,6 @@
-import type { Line } from '../line.ts';
-import type { Change } from '../moves.ts';
-import type { AttemptRecord, Destination, NewTask, Task, TaskStatus } from '../task.ts';
+import type { Line } from '../model/line.ts';
+import type { Change } from '../model/moves.ts';
+import type { AttemptRecord, Destination, NewTask, Task, TaskStatus } from '../model/task.ts';
 import type { NewItem } from './inbox.ts';
 
 /**

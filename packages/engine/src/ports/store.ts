@@ -1,4 +1,4 @@
-import type { Reason } from '../task.ts';
+import type { Reason } from '../model/task.ts';
 import type { AuditSink } from './audit.ts';
 import type { Inbox } from './inbox.ts';
 import type { Schedule } from './schedule.ts';

@@ -1,9 +1,9 @@
 import { deepEqual } from 'node:assert/strict';
 import type { Failure } from 'redrive';
 import { definePolicy } from 'redrive';
-import { itemOf } from '../item.ts';
-import { leaseOf } from '../line.ts';
-import type { Arrival } from '../moves.ts';
+import { itemOf } from '../model/item.ts';
+import { leaseOf } from '../model/line.ts';
+import type { Arrival } from '../model/moves.ts';
 import type { RawItem } from '../ports/inbox.ts';
 import type {
   Claim,
@@ -13,7 +13,7 @@ import type {
   Settlement,
 } from '../ports/schedule.ts';
 import type { Store } from '../ports/store.ts';
-import { laneOf, type NewTask, type Task } from '../task.ts';
+import { laneOf, type NewTask, type Task } from '../model/task.ts';
 
 /** Far enough that no case comes near it by a real clock. */
 export const HOUR_MS = 3_600_000;

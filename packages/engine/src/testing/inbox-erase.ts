@@ -1,8 +1,8 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { Failure } from 'redrive';
-import { itemOf } from '../item.ts';
+import { itemOf } from '../model/item.ts';
 import type { Store } from '../ports/store.ts';
-import { laneOf, type NewTask, type Task } from '../task.ts';
+import { laneOf, type NewTask, type Task } from '../model/task.ts';
 import {
   bytes,
   claimDue,

@@ -1,10 +1,10 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import type { Failure } from 'redrive';
-import { itemOf } from '../item.ts';
-import { accept } from '../moves.ts';
+import { itemOf } from '../model/item.ts';
+import { accept } from '../model/moves.ts';
 import { type ActResult, type InboxItem, type ItemAction, jobKey } from '../ports/inbox.ts';
 import type { Store } from '../ports/store.ts';
-import type { NewTask, Reason, Task } from '../task.ts';
+import type { NewTask, Reason, Task } from '../model/task.ts';
 import { arrivalOf, broken, claimDue, inLane, put, rawItem, row, settlements } from './fixtures.ts';
 
 /** How something comes into the inbox. */

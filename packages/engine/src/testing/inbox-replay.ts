@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { accept } from '../moves.ts';
-import { laneOf, type Task } from '../task.ts';
-import { uuidOf } from '../uuid.ts';
+import { accept } from '../model/moves.ts';
+import { laneOf, type Task } from '../model/task.ts';
+import { uuidOf } from '../model/uuid.ts';
 import {
   arrivalOf,
   bytes,

@@ -1,8 +1,8 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { itemOf } from '../item.ts';
+import { itemOf } from '../model/item.ts';
 import type { InboxItem, ItemQuery } from '../ports/inbox.ts';
 import type { Store } from '../ports/store.ts';
-import type { Task } from '../task.ts';
+import type { Task } from '../model/task.ts';
 import {
   broken,
   bytes,

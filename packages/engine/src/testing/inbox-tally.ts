@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { cancel } from '../moves.ts';
+import { cancel } from '../model/moves.ts';
 import type { ActResult, Frozen } from '../ports/inbox.ts';
 import type { Store } from '../ports/store.ts';
 import {

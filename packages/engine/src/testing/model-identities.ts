@@ -1,4 +1,4 @@
-import type { Task } from '../task.ts';
+import type { Task } from '../model/task.ts';
 import type { Dice } from './dice.ts';
 
 export const TASKS = 20;

@@ -1,6 +1,6 @@
 import type { Failure } from 'redrive';
 import type { ItemState } from '../ports/inbox.ts';
-import type { Reason } from '../task.ts';
+import type { Reason } from '../model/task.ts';
 import type { Dice, Span } from './dice.ts';
 import { LANES, type Means, TASKS, type Who, anyone } from './model-identities.ts';
 

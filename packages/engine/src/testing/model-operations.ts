@@ -1,5 +1,5 @@
 import type { Random } from 'redrive';
-import type { Reason } from '../task.ts';
+import type { Reason } from '../model/task.ts';
 import { Dice, type Span } from './dice.ts';
 import type { settlements } from './fixtures.ts';
 import { LANES, type Means, TASKS, type Who, anyone } from './model-identities.ts';

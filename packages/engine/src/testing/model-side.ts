@@ -1,8 +1,8 @@
 import { definePolicy } from 'redrive';
-import { accept, type Arrival, cancel, expedite } from '../moves.ts';
+import { accept, type Arrival, cancel, expedite } from '../model/moves.ts';
 import type { ClaimFrom, Lease, OutboxMessage } from '../ports/schedule.ts';
 import type { Store } from '../ports/store.ts';
-import type { Due, NewTask, Task } from '../task.ts';
+import type { Due, NewTask, Task } from '../model/task.ts';
 import {
   at,
   broken,

@@ -1,6 +1,6 @@
 import type { Group, InboxItem } from '../ports/inbox.ts';
-import type { Task } from '../task.ts';
-import { uuidOf } from '../uuid.ts';
+import type { Task } from '../model/task.ts';
+import { uuidOf } from '../model/uuid.ts';
 import { HOUR_MS } from './fixtures.ts';
 
 type Named = Pick<Task, 'messageId' | 'destination'>;

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { accept, type Accepted, type Arrival, cancel } from '../moves.ts';
+import { accept, type Accepted, type Arrival, cancel } from '../model/moves.ts';
 import type { Store } from '../ports/store.ts';
-import type { Task } from '../task.ts';
+import type { Task } from '../model/task.ts';
 import {
   arrivalOf,
   at,

@@ -1,8 +1,8 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
-import { itemOf } from '../item.ts';
-import { cancel, expedite } from '../moves.ts';
+import { itemOf } from '../model/item.ts';
+import { cancel, expedite } from '../model/moves.ts';
 import type { Store } from '../ports/store.ts';
-import type { Task } from '../task.ts';
+import type { Task } from '../model/task.ts';
 import {
   broken,
   claimDue,

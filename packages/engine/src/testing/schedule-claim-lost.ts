@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict';
-import { cancel } from '../moves.ts';
-import type { NewTask, Task } from '../task.ts';
+import { cancel } from '../model/moves.ts';
+import type { NewTask, Task } from '../model/task.ts';
 import {
   claimDue,
   claimExpired,

@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict';
-import { accept } from '../moves.ts';
-import type { Task } from '../task.ts';
+import { accept } from '../model/moves.ts';
+import type { Task } from '../model/task.ts';
 import {
   arrivalOf,
   at,

@@ -1,5 +1,5 @@
 import { deepEqual, equal, notEqual, ok } from 'node:assert/strict';
-import type { NewTask } from '../task.ts';
+import type { NewTask } from '../model/task.ts';
 import {
   bytes,
   claimDue,

@@ -1,8 +1,8 @@
 import { deepEqual, equal } from 'node:assert/strict';
-import { accept, cancel } from '../moves.ts';
+import { accept, cancel } from '../model/moves.ts';
 import type { ItemAction } from '../ports/inbox.ts';
 import type { Store } from '../ports/store.ts';
-import type { Task } from '../task.ts';
+import type { Task } from '../model/task.ts';
 import {
   arrivalOf,
   claimDue,

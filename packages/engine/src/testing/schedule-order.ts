@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { accept, cancel, expedite } from '../moves.ts';
+import { accept, cancel, expedite } from '../model/moves.ts';
 import type { Store } from '../ports/store.ts';
-import type { NewTask, Task } from '../task.ts';
+import type { NewTask, Task } from '../model/task.ts';
 import {
   arrivalOf,
   claimDue,

@@ -1,8 +1,8 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { itemOf } from '../item.ts';
-import { cancel } from '../moves.ts';
+import { itemOf } from '../model/item.ts';
+import { cancel } from '../model/moves.ts';
 import type { Settlement } from '../ports/schedule.ts';
-import type { Task } from '../task.ts';
+import type { Task } from '../model/task.ts';
 import {
   at,
   broken,

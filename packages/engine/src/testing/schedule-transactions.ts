@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
-import { cancel } from '../moves.ts';
+import { cancel } from '../model/moves.ts';
 import {
   at,
   claimDue,

@@ -1,7 +1,7 @@
 import { deepEqual, equal, notEqual, ok } from 'node:assert/strict';
 import type { PruneRequest } from '../ports/schedule.ts';
 import type { Store } from '../ports/store.ts';
-import type { Task } from '../task.ts';
+import type { Task } from '../model/task.ts';
 import {
   claimDue,
   HOUR_MS,

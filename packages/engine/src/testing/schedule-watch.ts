@@ -1,5 +1,5 @@
 import { deepEqual, equal } from 'node:assert/strict';
-import { cancel, expedite } from '../moves.ts';
+import { cancel, expedite } from '../model/moves.ts';
 import type { Hint, Schedule } from '../ports/schedule.ts';
 import { expectRow, HOUR_MS, inLane, newTask, put, putClaimed, settlements } from './fixtures.ts';
 import type { Stage, StoreCases } from './stage.ts';

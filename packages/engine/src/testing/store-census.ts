@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { Census, Store } from '../ports/store.ts';
-import type { Reason } from '../task.ts';
+import type { Reason } from '../model/task.ts';
 import {
   at,
   claimExpired,

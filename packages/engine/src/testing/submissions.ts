@@ -1,8 +1,8 @@
 import { AssertionError } from 'node:assert';
 import { inspect, isDeepStrictEqual } from 'node:util';
-import { destinationOf, type SubmitOptions } from '../submission.ts';
-import type { Submitted } from '../submitter.ts';
-import type { Destination } from '../task.ts';
+import { destinationOf, type SubmitOptions } from '../intake/submission.ts';
+import type { Submitted } from '../intake/submitter.ts';
+import type { Destination } from '../model/task.ts';
 
 /** Something that was accepted, as it was submitted. */
 export interface SubmittedTask<Payload = unknown> {

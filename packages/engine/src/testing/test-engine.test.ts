@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
 import type { Engine } from '../engine.ts';
-import { giveUp, snooze } from '../outcomes.ts';
+import { giveUp, snooze } from '../model/outcomes.ts';
 import { createTestEngine } from './test-engine.ts';
 
 interface Order {

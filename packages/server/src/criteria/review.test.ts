@@ -51,7 +51,8 @@ async function stageOn(store: Store, more: Partial<typeof settings> = {}) {
     await engine.stop();
   });
   const { evaluator } = criteria;
-  const items = async (): Promise<InboxItem[]> => (await engine.inbox.items({ state: 'open' })).items;
+  const items = async (): Promise<InboxItem[]> =>
+    (await engine.inbox.items({ state: 'open' })).items;
   const written = async (count: number, occurrences = count) => {
     await expect
       .poll(async () => {
@@ -125,7 +126,9 @@ function suite(storeOf: () => Promise<Store>): void {
   });
 
   it('is evaluated again by a replay: it comes back while it fails, and is done once it works', async () => {
-    const { evaluator, engine, criteria, written, items, happened } = await stageOn(await storeOf());
+    const { evaluator, engine, criteria, written, items, happened } = await stageOn(
+      await storeOf(),
+    );
     evaluator.evaluate('isRetryDelayElapsed', { entity: broken });
     const [item] = await written(1);
     await engine.inbox.replay(item!.id, { by: 'ann' });
@@ -153,7 +156,11 @@ function suite(storeOf: () => Promise<Store>): void {
 
   it('keeps what chose its settings for the replay', async () => {
     const { evaluator, engine, criteria, written, happened } = await stageOn(await storeOf(), {
-      criteria: { enableJitter: false, enableExponentialBackoff: false, sets: { slow: { defaultRetryDelaySeconds: 30 } } },
+      criteria: {
+        enableJitter: false,
+        enableExponentialBackoff: false,
+        sets: { slow: { defaultRetryDelaySeconds: 30 } },
+      },
     });
     const request = { entity: {}, entityId: 'e', context: 'slow' };
     evaluator.evaluate('isRetryDelayElapsed', request);

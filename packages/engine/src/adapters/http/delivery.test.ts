@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Delivery, Outcome, Run } from '../../ports/delivery.ts';
-import type { Task, TaskContext } from '../../task.ts';
+import type { Task, TaskContext } from '../../model/task.ts';
 import { http, type HttpOptions, type Secret } from './index.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -1,8 +1,8 @@
 /** Delivers tasks to `http://` and `https://` URLs. */
 import type { TaskFault } from '../../errors.ts';
 import type { Delivery, Outcome, Run } from '../../ports/delivery.ts';
-import { remember } from '../../remember.ts';
-import type { Destination, Task, TaskContext } from '../../task.ts';
+import { remember } from '../../model/remember.ts';
+import type { Destination, Task, TaskContext } from '../../model/task.ts';
 import { type Address, parseAddress } from './address.ts';
 import type { Allowed } from './allow.ts';
 import { bytesToRead } from './answer.ts';

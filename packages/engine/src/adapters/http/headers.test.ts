@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Run } from '../../ports/delivery.ts';
-import type { Task, TaskContext } from '../../task.ts';
+import type { Task, TaskContext } from '../../model/task.ts';
 import { checkContext, requestHeaders } from './headers.ts';
 
 const run: Run = { signal: AbortSignal.any([]), attempt: 2, maxAttempts: 5, remainingMs: 1000 };

@@ -1,7 +1,7 @@
 /** The headers of a request: ours, the credentials', and those of the task that are not the connection's business. */
 import type { TaskFault } from '../../errors.ts';
 import type { Run } from '../../ports/delivery.ts';
-import { idempotencyKeyOf, type Task, type TaskContext } from '../../task.ts';
+import { idempotencyKeyOf, type Task, type TaskContext } from '../../model/task.ts';
 
 const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'GET', 'HEAD'];
 const MAX_HEADERS = 64;

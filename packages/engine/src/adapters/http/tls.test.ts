@@ -6,7 +6,7 @@ import { type AddressInfo, createServer as createSocketServer, type Server } fro
 import type { TlsOptions } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Delivery, Outcome, Run } from '../../ports/delivery.ts';
-import type { Task } from '../../task.ts';
+import type { Task } from '../../model/task.ts';
 import { http, type HttpOptions } from './index.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Delivery, Outcome, Run } from '../../ports/delivery.ts';
-import type { Task } from '../../task.ts';
+import type { Task } from '../../model/task.ts';
 import { http } from './index.ts';
 
 const cleanups: (() => unknown)[] = [];

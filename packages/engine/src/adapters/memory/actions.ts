@@ -1,5 +1,5 @@
-import { erasedAddress } from '../../address.ts';
-import { actOn, type ItemChange, revived } from '../../item-moves.ts';
+import { erasedAddress } from '../../model/address.ts';
+import { actOn, type ItemChange, revived } from '../../model/item-moves.ts';
 import {
   type ActResult,
   type Frozen,
@@ -9,7 +9,7 @@ import {
   jobKey,
   type JobTally,
 } from '../../ports/inbox.ts';
-import type { Task } from '../../task.ts';
+import type { Task } from '../../model/task.ts';
 import type { Documents } from './documents.ts';
 import type { MemoryInbox } from './inbox.ts';
 import type { Members } from './members.ts';

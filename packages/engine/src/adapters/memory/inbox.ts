@@ -1,5 +1,5 @@
 import type { Failure } from 'redrive';
-import { erasedAddress } from '../../address.ts';
+import { erasedAddress } from '../../model/address.ts';
 import type {
   Group,
   GroupQuery,
@@ -13,7 +13,7 @@ import type {
 } from '../../ports/inbox.ts';
 import { MAX_ATTEMPTS } from '../../ports/inbox.ts';
 import type { Census } from '../../ports/store.ts';
-import type { AttemptRecord, Task } from '../../task.ts';
+import type { AttemptRecord, Task } from '../../model/task.ts';
 
 type Attempt = AttemptRecord & { generation: number; atMs: number };
 /** An item as it is kept: payload and context of a task stay with the task, until an operator changes them there. */

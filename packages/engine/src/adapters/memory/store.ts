@@ -1,8 +1,8 @@
 import type { Clock } from 'redrive';
 import { EngineError } from '../../errors.ts';
-import { release } from '../../judge.ts';
-import { type Change, settle } from '../../moves.ts';
-import { lineOf } from '../../line.ts';
+import { release } from '../../model/judge.ts';
+import { type Change, settle } from '../../model/moves.ts';
+import { lineOf } from '../../model/line.ts';
 import type {
   ActResult,
   Frozen,
@@ -40,7 +40,7 @@ import type {
   TaskQuery,
 } from '../../ports/schedule.ts';
 import type { Census, Store } from '../../ports/store.ts';
-import type { AttemptRecord, NewTask, Task } from '../../task.ts';
+import type { AttemptRecord, NewTask, Task } from '../../model/task.ts';
 import { MemoryAudit } from './audit.ts';
 import { Actions, hasOther } from './actions.ts';
 import { Documents } from './documents.ts';

@@ -1,5 +1,5 @@
-import { holdsPlace, type Line, lineOf, turnOf } from '../../line.ts';
-import { byName } from '../../names.ts';
+import { holdsPlace, type Line, lineOf, turnOf } from '../../model/line.ts';
+import { byName } from '../../model/names.ts';
 import type {
   BlockedLane,
   BlockedLimits,
@@ -8,7 +8,7 @@ import type {
   TaskKey,
 } from '../../ports/schedule.ts';
 import type { Census } from '../../ports/store.ts';
-import type { NewTask, Task, TaskStatus } from '../../task.ts';
+import type { NewTask, Task, TaskStatus } from '../../model/task.ts';
 import { Agenda } from '../../lanes/agenda.ts';
 
 /** The rows, and what a claim needs to find them. A row is never changed, only replaced. */

@@ -4,7 +4,7 @@ import { seededRandom } from 'redrive/testing';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ActResult, ItemAction, JobHold } from '../../ports/inbox.ts';
 import type { Store } from '../../ports/store.ts';
-import type { NewTask } from '../../task.ts';
+import type { NewTask } from '../../model/task.ts';
 import {
   claimDue,
   inLane,

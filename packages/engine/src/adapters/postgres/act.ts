@@ -1,8 +1,8 @@
-import { lineOf } from '../../line.ts';
-import { queueNameOf } from '../../address.ts';
-import { actOn, type ItemChange, revived } from '../../item-moves.ts';
+import { lineOf } from '../../model/line.ts';
+import { queueNameOf } from '../../model/address.ts';
+import { actOn, type ItemChange, revived } from '../../model/item-moves.ts';
 import type { ActResult, InboxItem, ItemAction, JobHold } from '../../ports/inbox.ts';
-import { laneOf, type NewTask, type Task } from '../../task.ts';
+import { laneOf, type NewTask, type Task } from '../../model/task.ts';
 import { isPlain, linesText, lockText, plainText } from './act-text.ts';
 import { Params, rowsOf } from './batch.ts';
 import { boundedMs } from './bounds.ts';

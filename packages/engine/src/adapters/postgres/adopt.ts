@@ -1,5 +1,5 @@
 import { EngineError } from '../../errors.ts';
-import { itemOf } from '../../item.ts';
+import { itemOf } from '../../model/item.ts';
 import { few, Params, rowsOf } from './batch.ts';
 import type { Session } from './database.ts';
 import { openItems } from './inbox-text.ts';

@@ -1,9 +1,9 @@
 import type { Failure } from 'redrive';
 import { EngineError } from '../../errors.ts';
-import { lineOf } from '../../line.ts';
-import type { Change } from '../../moves.ts';
+import { lineOf } from '../../model/line.ts';
+import type { Change } from '../../model/moves.ts';
 import type { TaskKey } from '../../ports/schedule.ts';
-import type { NewTask, Task } from '../../task.ts';
+import type { NewTask, Task } from '../../model/task.ts';
 import { encodeArray } from './arrays.ts';
 import { type Column, few, Params, rowsOf } from './batch.ts';
 import { columnsOfChange, identityColumns, isUuid } from './columns.ts';

@@ -1,6 +1,6 @@
-import type { Line } from '../../line.ts';
+import type { Line } from '../../model/line.ts';
 import type { Claim, ClaimFrom, ClaimRequest, Hint } from '../../ports/schedule.ts';
-import type { Task } from '../../task.ts';
+import type { Task } from '../../model/task.ts';
 import { Params } from './batch.ts';
 import { abandonText, claimText, peekText } from './claim-text.ts';
 import type { Database } from './database.ts';

@@ -1,5 +1,5 @@
-import { queueNameOf } from '../../address.ts';
-import type { Destination, NewTask, Task } from '../../task.ts';
+import { queueNameOf } from '../../model/address.ts';
+import type { Destination, NewTask, Task } from '../../model/task.ts';
 import type { Element, ElementType } from './arrays.ts';
 import type { Column } from './batch.ts';
 import { boundedMs, countOf } from './bounds.ts';

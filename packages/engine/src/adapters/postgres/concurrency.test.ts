@@ -2,9 +2,9 @@ import { type Database, describePostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { seededRandom } from 'redrive/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { accept, cancel } from '../../moves.ts';
+import { accept, cancel } from '../../model/moves.ts';
 import type { Store } from '../../ports/store.ts';
-import type { Task } from '../../task.ts';
+import type { Task } from '../../model/task.ts';
 import {
   arrivalOf,
   at,

@@ -1,7 +1,7 @@
 import { type Database, describePostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { itemOf } from '../../item.ts';
+import { itemOf } from '../../model/item.ts';
 import type { Store } from '../../ports/store.ts';
 import { bytes, newTask, outboxMessage, rawItem, uuid } from '../../testing/fixtures.ts';
 import { migratePostgres, postgres } from './index.ts';

@@ -1,6 +1,6 @@
 import type { Failure } from 'redrive';
-import { erasedAddress, erasedQueueName } from '../../address.ts';
-import type { Line } from '../../line.ts';
+import { erasedAddress, erasedQueueName } from '../../model/address.ts';
+import type { Line } from '../../model/line.ts';
 import type { NotReached } from '../../ports/store.ts';
 import { encodeArray } from './arrays.ts';
 import { isUuid } from './columns.ts';

@@ -1,6 +1,6 @@
 import type { Failure } from 'redrive';
 import type { Group, GroupQuery } from '../../ports/inbox.ts';
-import type { Reason } from '../../task.ts';
+import type { Reason } from '../../model/task.ts';
 import { encodeArray } from './arrays.ts';
 import { Params } from './batch.ts';
 import { boundedMs, countOf } from './bounds.ts';

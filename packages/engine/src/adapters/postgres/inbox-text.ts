@@ -1,5 +1,5 @@
 import type { NewOutboxMessage } from '../../ports/schedule.ts';
-import type { AttemptRecord } from '../../task.ts';
+import type { AttemptRecord } from '../../model/task.ts';
 import { type Column, few } from './batch.ts';
 import type { Names } from './names.ts';
 import { openColumns, openValues } from './open-schema.ts';

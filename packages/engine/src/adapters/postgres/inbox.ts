@@ -2,7 +2,7 @@ import type { Failure } from 'redrive';
 import type { InboxItem, ItemFilter, ItemPage, ItemQuery, RawItem } from '../../ports/inbox.ts';
 import { MAX_ATTEMPTS } from '../../ports/inbox.ts';
 import type { NewOutboxMessage } from '../../ports/schedule.ts';
-import type { AttemptRecord } from '../../task.ts';
+import type { AttemptRecord } from '../../model/task.ts';
 import { Params, rowsOf } from './batch.ts';
 import { encodeArray } from './arrays.ts';
 import { type Database, Restart, type Session } from './database.ts';

@@ -1,7 +1,7 @@
-import { queueNameOf } from '../../address.ts';
+import { queueNameOf } from '../../model/address.ts';
 import { EngineError, isEngineError, type TaskFault } from '../../errors.ts';
-import { lineOf } from '../../line.ts';
-import type { NewTask } from '../../task.ts';
+import { lineOf } from '../../model/line.ts';
+import type { NewTask } from '../../model/task.ts';
 import { type Column, Params, rowsOf } from './batch.ts';
 import { columnsOfNew, isUuid } from './columns.ts';
 import type { Database, Session } from './database.ts';

@@ -1,7 +1,7 @@
 import type { Failure } from 'redrive';
 import type { Edit, InboxItem } from '../../ports/inbox.ts';
-import type { Destination, Reason } from '../../task.ts';
-import { cleanData } from '../../text.ts';
+import type { Destination, Reason } from '../../model/task.ts';
+import { cleanData } from '../../model/text.ts';
 import type { Column } from './batch.ts';
 import type { Names } from './names.ts';
 import { bytesOf, contextOf, destinationOf, numberOf, parsed, type Row, timeOf } from './rows.ts';

@@ -1,4 +1,4 @@
-import type { Line } from '../../line.ts';
+import type { Line } from '../../model/line.ts';
 import { type Column, few, type Params, rowsOf } from './batch.ts';
 import type { Names } from './names.ts';
 import { active, holding } from './sets.ts';

@@ -1,4 +1,4 @@
-import type { Line } from '../../line.ts';
+import type { Line } from '../../model/line.ts';
 import { encodeArray } from './arrays.ts';
 import { Params } from './batch.ts';
 import type { Database, Session } from './database.ts';

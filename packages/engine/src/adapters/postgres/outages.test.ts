@@ -4,7 +4,7 @@ import { type Database, describePostgres, describeService } from '@redrive/servi
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createEngine } from '../../engine.ts';
-import { accept } from '../../moves.ts';
+import { accept } from '../../model/moves.ts';
 import type { Settlement } from '../../ports/schedule.ts';
 import type { Store } from '../../ports/store.ts';
 import {

@@ -2,7 +2,7 @@ import { type PgBouncerServer, startPgBouncer } from '@redrive/services';
 import { type Database, describeService, freshDatabase } from '@redrive/services/vitest';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { accept } from '../../moves.ts';
+import { accept } from '../../model/moves.ts';
 import type { Hint } from '../../ports/schedule.ts';
 import type { Store } from '../../ports/store.ts';
 import { arrivalOf, claimDue, inLane, put, settlements } from '../../testing/fixtures.ts';

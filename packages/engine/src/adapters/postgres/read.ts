@@ -1,6 +1,6 @@
 import type { LaneAgenda, TaskKey, TaskQuery } from '../../ports/schedule.ts';
 import type { Census } from '../../ports/store.ts';
-import type { Task } from '../../task.ts';
+import type { Task } from '../../model/task.ts';
 import { Params, rowsOf } from './batch.ts';
 import { censusText } from './census-text.ts';
 import { identityColumns, isUuid } from './columns.ts';

@@ -1,6 +1,6 @@
 import type { Failure } from 'redrive';
-import type { Destination, Reason, Task, TaskContext, TaskStatus } from '../../task.ts';
-import { cleanText } from '../../text.ts';
+import type { Destination, Reason, Task, TaskContext, TaskStatus } from '../../model/task.ts';
+import { cleanText } from '../../model/text.ts';
 import { msOf } from './times.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { isEngineError } from '../../errors.ts';
-import type { Line } from '../../line.ts';
+import type { Line } from '../../model/line.ts';
 import type { Settlement } from '../../ports/schedule.ts';
 import { Params } from './batch.ts';
 import type { Database, Session } from './database.ts';

@@ -1,4 +1,4 @@
-import type { Change } from '../../moves.ts';
+import type { Change } from '../../model/moves.ts';
 import type {
   ActResult,
   Frozen,
@@ -36,7 +36,7 @@ import type {
   TaskQuery,
 } from '../../ports/schedule.ts';
 import type { Census, NotReached, Store } from '../../ports/store.ts';
-import type { AttemptRecord, NewTask, Task } from '../../task.ts';
+import type { AttemptRecord, NewTask, Task } from '../../model/task.ts';
 import { Actor } from './act.ts';
 import { AuditTable } from './audit.ts';
 import { blockedLanes } from './blocked.ts';

@@ -1,5 +1,5 @@
 import type { Hint } from '../../ports/schedule.ts';
-import type { NewTask, Task } from '../../task.ts';
+import type { NewTask, Task } from '../../model/task.ts';
 
 /** Gathers what one commit made due, for one hint. */
 export class Wake {

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Received } from '../../ports/broker.ts';
-import type { TaskContext } from '../../task.ts';
+import type { TaskContext } from '../../model/task.ts';
 import { carriedContext } from './carry.ts';
 import { prepare } from './checks.ts';
 import { readTable } from './read-table.ts';

@@ -3,7 +3,7 @@
  * written as it came, type for type; ours is written anew.
  */
 import type { Publication, Received } from '../../ports/broker.ts';
-import type { TaskContext } from '../../task.ts';
+import type { TaskContext } from '../../model/task.ts';
 import { guessed } from './guess-type.ts';
 import { readTable } from './read-table.ts';
 import { bytesOf, emptyTable, type TaggedTable } from './tagged.ts';

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { actOn, type ItemChange, revived } from '../../item-moves.ts';
+import { actOn, type ItemChange, revived } from '../../model/item-moves.ts';
 import {
   type ActResult,
   type Frozen,
@@ -9,7 +9,7 @@ import {
   type JobHold,
   jobKey,
 } from '../../ports/inbox.ts';
-import type { Task } from '../../task.ts';
+import type { Task } from '../../model/task.ts';
 import type { Changer } from './change.ts';
 import type { InboxTable } from './inbox.ts';
 import type { ItemList } from './item-list.ts';

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from 'redrive';
 import type { BlockedLane, BlockedLimits } from '../../ports/schedule.ts';
-import { byName } from '../../names.ts';
+import { byName } from '../../model/names.ts';
 import { prepareRows, type Row } from './connection.ts';
 import { standsInLine } from './version-3.ts';
 import { isDead } from './version-6.ts';

@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from 'redrive';
 import type { Census } from '../../ports/store.ts';
-import type { Reason } from '../../task.ts';
+import type { Reason } from '../../model/task.ts';
 import { due, lost } from './agenda.ts';
 import { standsInLine } from './version-3.ts';
 

@@ -1,6 +1,6 @@
-import type { Change } from '../../moves.ts';
+import type { Change } from '../../model/moves.ts';
 import type { TaskKey } from '../../ports/schedule.ts';
-import type { NewTask, Task } from '../../task.ts';
+import type { NewTask, Task } from '../../model/task.ts';
 import type { InboxTable } from './inbox.ts';
 import type { Aftermath } from './lines.ts';
 import type { OutboxTable } from './outbox.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { itemOf } from '../../item.ts';
+import { itemOf } from '../../model/item.ts';
 import type { Store } from '../../ports/store.ts';
 import { bytes, newTask, outboxMessage, rawItem, uuid } from '../../testing/fixtures.ts';
 import { sqlite } from './index.ts';

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Failure } from 'redrive';
-import { erasedAddress, erasedQueueName } from '../../address.ts';
-import type { Task } from '../../task.ts';
+import { erasedAddress, erasedQueueName } from '../../model/address.ts';
+import type { Task } from '../../model/task.ts';
 import type { Changer } from './change.ts';
 import { prepareRows, type Row } from './connection.ts';
 import type { GroupTable } from './groups.ts';

@@ -16,7 +16,7 @@ import { pathToFileURL } from 'node:url';
 import { virtualClock } from 'redrive/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Store } from '../../ports/store.ts';
-import type { NewTask } from '../../task.ts';
+import type { NewTask } from '../../model/task.ts';
 import { newTask } from '../../testing/fixtures.ts';
 import { sqlite } from './index.ts';
 import { assertLocal } from './locality.ts';

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Failure } from 'redrive';
 import type { Group, GroupQuery } from '../../ports/inbox.ts';
-import type { Reason } from '../../task.ts';
+import type { Reason } from '../../model/task.ts';
 import { prepareRows, type Row } from './connection.ts';
 
 const select = `SELECT fingerprint, lane, reason, failure, open, first_seen, last_seen, note, owner FROM redrive_groups`;

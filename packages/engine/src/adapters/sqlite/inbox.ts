@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Failure } from 'redrive';
 import type { InboxItem, NewItem, RawItem } from '../../ports/inbox.ts';
 import { MAX_ATTEMPTS } from '../../ports/inbox.ts';
-import type { AttemptRecord, NewTask, Task } from '../../task.ts';
+import type { AttemptRecord, NewTask, Task } from '../../model/task.ts';
 import { prepareRows, type Row } from './connection.ts';
 import { editColumns, itemOfRow, itemQuery } from './item-rows.ts';
 import type { ItemStates } from './item-states.ts';

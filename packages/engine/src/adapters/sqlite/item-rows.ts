@@ -1,6 +1,6 @@
 import type { Failure } from 'redrive';
 import type { Edit, InboxItem } from '../../ports/inbox.ts';
-import type { Reason } from '../../task.ts';
+import type { Reason } from '../../model/task.ts';
 import type { Row } from './connection.ts';
 import { contextOf, destinationOf } from './rows.ts';
 import { uuidOfHex } from './uuid.ts';

@@ -1,5 +1,5 @@
 import type { StatementSync } from 'node:sqlite';
-import type { Task } from '../../task.ts';
+import type { Task } from '../../model/task.ts';
 import type { Row } from './connection.ts';
 import { taskOf } from './rows.ts';
 

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Line } from '../../line.ts';
+import type { Line } from '../../model/line.ts';
 import { prepareRows, type Row } from './connection.ts';
 
 /**

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { virtualClock, type VirtualClock } from 'redrive/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { leaseOf } from '../../line.ts';
+import { leaseOf } from '../../model/line.ts';
 import type { ClaimFrom, Hint } from '../../ports/schedule.ts';
 import type { Store } from '../../ports/store.ts';
-import type { NewTask } from '../../task.ts';
+import type { NewTask } from '../../model/task.ts';
 import { newTask } from '../../testing/fixtures.ts';
 import { sqlite } from './index.ts';
 

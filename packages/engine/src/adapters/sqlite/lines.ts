@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { type Line, lineOf, turnOf } from '../../line.ts';
-import type { NewTask, Task, TaskStatus } from '../../task.ts';
+import { type Line, lineOf, turnOf } from '../../model/line.ts';
+import type { NewTask, Task, TaskStatus } from '../../model/task.ts';
 import { prepareRows, type Row } from './connection.ts';
 import type { LineTable } from './line-table.ts';
 import { standsInLine } from './version-3.ts';

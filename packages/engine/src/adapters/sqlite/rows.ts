@@ -1,5 +1,5 @@
 import type { Failure } from 'redrive';
-import type { Destination, Reason, Task, TaskContext, TaskStatus } from '../../task.ts';
+import type { Destination, Reason, Task, TaskContext, TaskStatus } from '../../model/task.ts';
 import type { Row } from './connection.ts';
 import { uuidOfHex } from './uuid.ts';
 

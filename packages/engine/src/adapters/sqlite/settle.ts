@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { release } from '../../judge.ts';
-import { settle } from '../../moves.ts';
+import { release } from '../../model/judge.ts';
+import { settle } from '../../model/moves.ts';
 import type { Lease, Renewed, Settled, Settlement } from '../../ports/schedule.ts';
 import { lost } from './agenda.ts';
 import type { Changer } from './change.ts';

@@ -17,7 +17,7 @@ import type {
   RawItem,
 } from '../../ports/inbox.ts';
 import type { NewOutboxMessage } from '../../ports/schedule.ts';
-import type { AttemptRecord } from '../../task.ts';
+import type { AttemptRecord } from '../../model/task.ts';
 import type { Database } from './database.ts';
 import type { Statements } from './statements.ts';
 import type { Writer } from './writer.ts';

@@ -6,9 +6,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { virtualClock, type VirtualClock } from 'redrive/testing';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { itemOf } from '../../item.ts';
+import { itemOf } from '../../model/item.ts';
 import type { Store } from '../../ports/store.ts';
-import type { NewTask, Reason } from '../../task.ts';
+import type { NewTask, Reason } from '../../model/task.ts';
 import { newTask } from '../../testing/fixtures.ts';
 import { sqlite } from './index.ts';
 

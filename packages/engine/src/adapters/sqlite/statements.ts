@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Task } from '../../task.ts';
+import type { Task } from '../../model/task.ts';
 import { Actions } from './actions.ts';
 import { Agenda } from './agenda.ts';
 import { AuditTable } from './audit.ts';

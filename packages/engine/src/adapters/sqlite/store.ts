@@ -1,6 +1,6 @@
 import type { Clock } from 'redrive';
 import { EngineError } from '../../errors.ts';
-import type { Change } from '../../moves.ts';
+import type { Change } from '../../model/moves.ts';
 import type { AuditSink } from '../../ports/audit.ts';
 import type {
   BlockedLane,
@@ -22,7 +22,7 @@ import type {
   TaskQuery,
 } from '../../ports/schedule.ts';
 import type { Census, NotReached, Store } from '../../ports/store.ts';
-import type { NewTask, Task } from '../../task.ts';
+import type { NewTask, Task } from '../../model/task.ts';
 import { auditSink } from './audit.ts';
 import { blockedLanes } from './blocked.ts';
 import { census } from './census.ts';

@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { queueNameOf } from '../../address.ts';
+import { queueNameOf } from '../../model/address.ts';
 import type { TaskKey } from '../../ports/schedule.ts';
-import type { Due, NewTask, Task } from '../../task.ts';
-import { holdsPlace, lineOf } from '../../line.ts';
+import type { Due, NewTask, Task } from '../../model/task.ts';
+import { holdsPlace, lineOf } from '../../model/line.ts';
 import { prepareRows, type Row } from './connection.ts';
 import type { LineTable } from './line-table.ts';
 import { contextColumn, failureColumns, retryCountOf, taskColumns, taskOf } from './rows.ts';

@@ -1,8 +1,8 @@
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
 import { MemoryStore } from '../../adapters/memory/store.ts';
-import { itemOf } from '../../item.ts';
-import { newJob } from '../../jobs.ts';
+import { itemOf } from '../../model/item.ts';
+import { newJob } from '../../model/jobs.ts';
 import { jobKey } from '../../ports/inbox.ts';
 import { newTask } from '../fixtures.ts';
 import { InboxLedger } from './inbox-ledger.ts';

@@ -1,8 +1,8 @@
 import type { MemoryStore } from '../../adapters/memory/store.ts';
-import { type Job, left } from '../../jobs.ts';
-import { holdsPlace, lineOf } from '../../line.ts';
+import { type Job, left } from '../../model/jobs.ts';
+import { holdsPlace, lineOf } from '../../model/line.ts';
 import type { InboxItem, ItemState } from '../../ports/inbox.ts';
-import type { Task } from '../../task.ts';
+import type { Task } from '../../model/task.ts';
 
 type Item = Omit<InboxItem, 'payload'>;
 

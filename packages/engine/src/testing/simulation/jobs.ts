@@ -1,5 +1,5 @@
-import type { HandlerContext } from '../../handlers.ts';
-import { giveUp, retryIn, snooze } from '../../outcomes.ts';
+import type { HandlerContext } from '../../dispatch/handlers.ts';
+import { giveUp, retryIn, snooze } from '../../model/outcomes.ts';
 import type { Instance } from './instance.ts';
 import type { Ledger } from './ledger.ts';
 import type { World } from './world.ts';

@@ -1,6 +1,6 @@
 import type { MemoryStore } from '../../adapters/memory/store.ts';
 import type { Claim, ClaimRequest, Settled, Settlement } from '../../ports/schedule.ts';
-import type { Task } from '../../task.ts';
+import type { Task } from '../../model/task.ts';
 import { InboxLedger } from './inbox-ledger.ts';
 import { RateLedger } from './rate-ledger.ts';
 

@@ -1,7 +1,7 @@
 import type { MemoryStore } from '../../adapters/memory/store.ts';
 import type { Engine } from '../../engine.ts';
-import type { EngineInbox } from '../../engine-inbox.ts';
-import type { ReplayOptions, Selection } from '../../selection.ts';
+import type { EngineInbox } from '../../inbox/engine-inbox.ts';
+import type { ReplayOptions, Selection } from '../../inbox/selection.ts';
 import type { World } from './world.ts';
 
 /** Somebody at the inbox, who does whatever one can do there, often what others do at the same time. */

@@ -1,5 +1,5 @@
 import { definePolicy } from 'redrive';
-import type { Reading } from '../../consumer.ts';
+import type { Reading } from '../../intake/consumer.ts';
 import type { Received } from '../../ports/broker.ts';
 import type { Report } from './broker.ts';
 

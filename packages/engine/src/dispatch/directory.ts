@@ -1,0 +1,133 @@
+import type { DefinedPolicy, Policy } from 'redrive';
+import { BrokerDelivery } from './broker-delivery.ts';
+import {
+  type EngineOptions,
+  type EngineSettings,
+  type LaneOptions,
+  laneSettings,
+} from '../engine-options.ts';
+import { EngineError } from '../errors.ts';
+import { HandlerDelivery, type RegisteredHandler } from './handlers.ts';
+import type { Host } from '../host.ts';
+import type { LaneSettings } from '../lanes/lanes.ts';
+import { durablePolicy } from './policies.ts';
+import type { Broker } from '../ports/broker.ts';
+import type { Delivery } from '../ports/delivery.ts';
+import { laneOf } from '../model/task.ts';
+
+/** A broker takes thousands a second, where a receiver that works on what it gets has enough with a few. */
+const BROKER_CONCURRENCY = 1000;
+
+/** Where this instance can deliver to, and by which settings. */
+export class Directory {
+  readonly handlers = new Map<string, RegisteredHandler>();
+  readonly #deliveries = new Map<string, Delivery>();
+  readonly #brokers: readonly Broker[];
+  readonly #ofAll: LaneOptions;
+  readonly #ofLane: Map<string, LaneOptions>;
+  /** By what was given, so that a lane whose options change has the new one. */
+  readonly #policies = new WeakMap<Policy, DefinedPolicy>();
+  readonly #settings: EngineSettings;
+  readonly #shared: { broker?: LaneSettings; other?: LaneSettings } = {};
+
+  constructor(options: EngineOptions, settings: EngineSettings, host: Host) {
+    this.#settings = settings;
+    this.#brokers = options.brokers ?? [];
+    this.#ofAll = options.lane ?? {};
+    this.#ofLane = new Map(Object.entries(options.lanes ?? {}));
+    for (const one of [this.#ofAll, ...this.#ofLane.values()]) this.#check(one);
+    const own = new HandlerDelivery(this.handlers, host.log, () => host.clock.now());
+    const brokered = this.#brokers.map((broker) => new BrokerDelivery(broker, host));
+    for (const one of [...(options.deliveries ?? []), ...brokered, own]) {
+      this.#deliveries.set(one.kind, one);
+    }
+  }
+
+  /** The lane of the handler that was added. */
+  add(name: string, lane: LaneOptions, handler: RegisteredHandler): string {
+    if (typeof handler.run !== 'function') {
+      throw new EngineError('INVALID_ENGINE', `The handler '${name}' is not a function.`);
+    }
+    if (this.handlers.has(name)) {
+      throw new EngineError('INVALID_ENGINE', `There is a handler '${name}' already.`);
+    }
+    this.#check(lane);
+    const laneName = laneOf({ kind: 'handler', address: name });
+    // What the engine's own options say of this lane goes before what the handler says.
+    this.#ofLane.set(laneName, { ...lane, ...this.#ofLane.get(laneName) });
+    this.handlers.set(name, handler);
+    return laneName;
+  }
+
+  deliveryOf(kind: string): Delivery | undefined {
+    return this.#deliveries.get(kind);
+  }
+
+  brokerOf(kind: string): Broker | undefined {
+    return this.#brokers.find((broker) => broker.kind === kind);
+  }
+
+  serves(lane: string): boolean {
+    if (lane.startsWith('http://') || lane.startsWith('https://')) {
+      return this.#deliveries.has('http');
+    }
+    const at = lane.indexOf(':');
+    const kind = lane.slice(0, at);
+    return kind === 'handler' ? this.handlers.has(lane.slice(at + 1)) : this.#deliveries.has(kind);
+  }
+
+  /** Whether what is claimed for this lane can be sent now. */
+  reachOf(lane: string): () => boolean {
+    const broker = this.brokerOf(kindOf(lane));
+    return broker ? () => broker.isReady : always;
+  }
+
+  /** Calls back when a broker has become ready, or is not any more. Returns the end of it. */
+  watch(listener: () => void): () => void {
+    const ends = this.#brokers.map((broker) => broker.watch(listener));
+    return () => ends.forEach((end) => end());
+  }
+
+  settingsOf(lane: string): LaneSettings {
+    const own = this.#ofLane.get(lane);
+    const isBroker = this.brokerOf(kindOf(lane)) !== undefined;
+    if (own) return this.#settingsBy(own, isBroker);
+    // One object for all lanes without options of their own: there may be very many of them.
+    const kind = isBroker ? 'broker' : 'other';
+    return (this.#shared[kind] ??= this.#settingsBy({}, isBroker));
+  }
+
+  policyOf(lane: string): DefinedPolicy {
+    const own = this.#ofLane.get(lane)?.policy ?? this.#ofAll.policy;
+    if (!own) return this.#settings.policy;
+    let policy = this.#policies.get(own);
+    if (!policy) this.#policies.set(own, (policy = durablePolicy(own)));
+    return policy;
+  }
+
+  async open(): Promise<void> {
+    for (const broker of this.#brokers) await broker.open();
+  }
+
+  async close(): Promise<void> {
+    for (const broker of this.#brokers) await broker.close();
+    for (const delivery of this.#deliveries.values()) await delivery.close?.();
+  }
+
+  #settingsBy(own: LaneOptions, isBroker: boolean): LaneSettings {
+    const { policy, leaseMs } = this.#settings;
+    const usual = isBroker ? { concurrency: BROKER_CONCURRENCY } : {};
+    return laneSettings({ policy, ...usual, ...this.#ofAll, ...own }, leaseMs);
+  }
+
+  /** Faults are said where they were made, not when the first task meets them. */
+  #check(lane: LaneOptions): void {
+    laneSettings(lane, this.#settings.leaseMs);
+  }
+}
+
+const always = () => true;
+
+function kindOf(lane: string): string {
+  return lane.slice(0, lane.indexOf(':'));
+}

@@ -1,0 +1,109 @@
+import { definePolicy, type Policy } from 'redrive';
+import { virtualClock } from 'redrive/testing';
+import { describe, expect, it } from 'vitest';
+import { memory } from '../adapters/memory/index.ts';
+import { defaultPolicy, Policies } from './policies.ts';
+import { newTask } from '../testing/fixtures.ts';
+import type { Task } from '../model/task.ts';
+
+const ofLane = definePolicy({ maxAttempts: 4, base: '1m' });
+
+function stage(named: Record<string, Policy> = {}, store = memory({ clock: virtualClock() })) {
+  const warnings: object[] = [];
+  const nothing = () => undefined;
+  const warn = (fields: object) => void warnings.push(fields);
+  const log = { debug: nothing, info: nothing, warn, error: nothing };
+  return { store, warnings, policies: new Policies(store, log, named, () => ofLane) };
+}
+
+function taskOf(changes: Partial<Task> = {}): Task {
+  const { due: _, ...fresh } = newTask();
+  return { ...fresh, id: 1, dueAtMs: 0, visibleAtMs: 0, createdAtMs: 0, ...changes };
+}
+
+it('by default an error that nobody knows is worth a retry', () => {
+  expect(defaultPolicy).toMatchObject({ maxAttempts: 4, base: 2000, cap: 60_000 });
+  expect(defaultPolicy.retryOn).toEqual(['transient', 'unknown']);
+});
+
+describe('a policy that a submit wants', () => {
+  it('is one of those with a name, or is spelt out', () => {
+    const { policies } = stage({ patient: { maxAttempts: 20 } });
+    expect(policies.resolve('patient').maxAttempts).toBe(20);
+    expect(policies.resolve({ maxAttempts: 2 }).maxAttempts).toBe(2);
+  });
+
+  it('is refused where there is none of that name, with the nearest one', () => {
+    const { policies } = stage({ patient: { maxAttempts: 20 } });
+    const unknown = { code: 'UNKNOWN_POLICY' };
+    expect(() => policies.resolve('pateint')).toThrow(expect.objectContaining(unknown));
+    expect(() => policies.resolve('pateint')).toThrow("Did you mean 'patient'?");
+    expect(() => policies.resolve('zzz')).toThrow('Name it in the option policies.');
+  });
+
+  it('is refused where its faults are, when the engine is made', () => {
+    expect(() => stage({ broken: { maxAttempts: 0 } })).toThrow(
+      expect.objectContaining({ code: 'INVALID_POLICY' }),
+    );
+  });
+});
+
+describe('a policy of a task', () => {
+  it('is kept in the store once, and understood by another instance', async () => {
+    const { policies, store } = stage();
+    const policy = definePolicy({ maxAttempts: 7, base: '9s', retryOn: ['any'] });
+    const fingerprint = await policies.keep(policy);
+    await policies.keep(policy);
+    const { documents } = await store.readState('policy:');
+    expect(documents).toMatchObject([{ key: `policy:${fingerprint}`, version: 1 }]);
+
+    const other = stage({}, store).policies;
+    const task = taskOf({ policy: fingerprint, maxAttempts: 7 });
+    await other.know([task]);
+    expect(other.of(task)).toMatchObject({ maxAttempts: 7, base: 9000, retryOn: ['any'] });
+    expect(other.of(task).fingerprint).toBe(fingerprint);
+  });
+
+  it('is that of its lane where it has none of its own', async () => {
+    const { policies } = stage();
+    await policies.know([taskOf()]);
+    expect(policies.of(taskOf())).toBe(ofLane);
+  });
+
+  it('is that of its lane, and said so, where nobody can read it', async () => {
+    const { policies, store, warnings } = stage();
+    await store.writeState('policy:bad', { maxAttempts: 'many' }, 0);
+    const task = taskOf({ policy: 'bad' });
+    await policies.know([task, taskOf({ policy: 'gone' })]);
+    expect(policies.of(task)).toBe(ofLane);
+    expect(warnings).toMatchObject([{ policy: 'bad' }, { policy: 'gone' }]);
+  });
+
+  it('has the number of attempts of the task', () => {
+    const { policies } = stage();
+    const one = policies.of(taskOf({ maxAttempts: 9 }));
+    expect(one).toMatchObject({ maxAttempts: 9, base: 60_000 });
+    expect(policies.of(taskOf({ maxAttempts: 9 }))).toBe(one);
+    expect(policies.of(taskOf({ maxAttempts: 0 })).maxAttempts).toBe(1);
+  });
+
+  it('that cannot be read for a moment is not given up: whoever asked tries again', async () => {
+    const { policies, store } = stage();
+    store.readState = () => Promise.reject(new Error('away'));
+    await expect(policies.know([taskOf({ policy: 'some' })])).rejects.toThrow('away');
+  });
+});
+
+it('the most attempts of a task are those of its most patient override', () => {
+  const patient = definePolicy({
+    maxAttempts: 4,
+    overrides: { '429': { maxAttempts: 50 }, ECONNRESET: { base: 5 } },
+  });
+  const { store } = stage();
+  const nothing = () => undefined;
+  const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+  const policies = new Policies(store, log, {}, () => patient);
+  expect(policies.mostAttempts(taskOf())).toBe(50);
+  expect(policies.mostAttempts(taskOf({ maxAttempts: 60 }))).toBe(60);
+  expect(stage().policies.mostAttempts(taskOf())).toBe(4);
+});

@@ -1,0 +1,196 @@
+import type { DefinedPolicy, Failure, Policy } from 'redrive';
+import { EngineError, type EngineErrorCode } from '../errors.ts';
+import type { Rejected } from '../engine.ts';
+import type { Accepted, Arrival } from '../model/moves.ts';
+import type { Policies } from '../dispatch/policies.ts';
+import {
+  bytesOf,
+  checkedContext,
+  checkedId,
+  checkedKey,
+  destinationOf,
+  timeOf,
+} from './submission.ts';
+import {
+  type Destination,
+  laneOf,
+  type NewTask,
+  type Reason,
+  type TaskContext,
+} from '../model/task.ts';
+import { rejected } from './submitter.ts';
+import { cleanFailure } from '../model/text.ts';
+
+/** An execution that failed elsewhere, as whoever knows of it says. */
+export interface FailureReport {
+  /** A UUID. With the destination it is the identity of the task. */
+  messageId: string;
+  /** Where it failed, and where it goes again. */
+  to: Destination;
+  /** As `submit` takes it: bytes as they are, anything else as JSON. */
+  payload: unknown;
+  context?: TaskContext;
+  failure: Failure;
+  /** Executions that have failed so far, this one included. */
+  attempt: number;
+  /** Executions in all; as its policy has it unless given. */
+  maxAttempts?: number;
+  /** A name from the engine's `policies`, or a policy; that of its lane unless given. */
+  policy?: string | Policy;
+  /** When it is to be sent again, where that is in the future; otherwise its policy says. */
+  dueAtMs?: number;
+  expiresAtMs?: number;
+  orderingKey?: string;
+  onDead?: 'release';
+  /**
+   * The count came back from us, in this generation of the task: an old count is an old failure. `present`: whatever
+   * generation that is by now.
+   */
+  generation?: number | 'present';
+  /** The id that it has where a task of that id has another payload: ids of others may be used twice. */
+  otherId?: string;
+  /** It must not be retried, whatever its policy says. */
+  verdict?: Reason;
+}
+
+export interface Reported {
+  /** The message id. */
+  id: string;
+  /** `duplicate`: known already. `failed`: it is not retried, and lies in the inbox. */
+  status: 'accepted' | 'duplicate' | 'failed';
+}
+
+interface ReporterParts {
+  policies: Policies;
+  policyOf: (lane: string) => DefinedPolicy;
+  random: () => number;
+  nowMs: () => number;
+  maxPayloadBytes: number;
+  canOrder: boolean;
+  /** Throws where such a message may not go there. */
+  checkAddress: (destination: Destination, context: TaskContext | undefined) => void;
+  review?: Arrival['review'];
+}
+
+const MAX_COUNT = 1_000_000_000;
+
+/** Checks reports of failures, and makes arrivals of them. */
+export class Reporter {
+  readonly #parts: ReporterParts;
+
+  constructor(parts: ReporterParts) {
+    this.#parts = parts;
+  }
+
+  /** One that names no policy of its own. Throws where something is wrong with it. */
+  arrivalOf(report: FailureReport): Arrival {
+    const { policies, policyOf, review } = this.#parts;
+    const destination = destinationOf(report.to);
+    const lane = laneOf(destination);
+    const own = report.policy === undefined ? policyOf(lane) : policies.resolve(report.policy);
+    const maxAttempts = countOf(report.maxAttempts ?? own.maxAttempts, 'maxAttempts');
+    const { generation, verdict, otherId } = report;
+    return {
+      type: 'failure',
+      policy: policies.limited(own, maxAttempts),
+      task: this.#taskOf(report, destination, lane, maxAttempts),
+      ...(generation === undefined ? {} : { generation }),
+      ...(verdict ? { verdict } : {}),
+      ...(otherId === undefined ? {} : { otherId: checkedId(otherId) }),
+      ...(review ? { review } : {}),
+    };
+  }
+
+  /** Stores them together. One that has faults is rejected by itself. */
+  async many(
+    reports: readonly FailureReport[],
+    store: (arrivals: readonly Arrival[]) => Promise<readonly (Accepted | { error: unknown })[]>,
+  ): Promise<(Reported | Rejected)[]> {
+    const results: (Reported | Rejected)[] = [];
+    const prepared: { index: number; arrival: Arrival }[] = [];
+    for (const [index, report] of reports.entries()) {
+      try {
+        prepared.push({ index, arrival: await this.#prepare(report) });
+      } catch (error) {
+        results[index] = rejected(error);
+      }
+    }
+    if (prepared.length === 0) return results;
+    const answers = await store(prepared.map(({ arrival }) => arrival));
+    for (const [i, { index, arrival }] of prepared.entries()) {
+      const answer = answers[i]!;
+      const { messageId: id } = arrival.task;
+      results[index] = typeof answer === 'string' ? { id, status: answer } : rejected(answer.error);
+    }
+    return results;
+  }
+
+  /** Also for one that names a policy: that is kept in the store first. */
+  async #prepare(report: FailureReport): Promise<Arrival> {
+    const { policies, maxPayloadBytes, canOrder } = this.#parts;
+    if (typeof report !== 'object' || report === null) {
+      throw refused('INVALID_TASK', '', 'A report of a failure is an object.');
+    }
+    if (report.orderingKey !== undefined && !canOrder) {
+      throw refused('INVALID_TASK', 'orderingKey', 'This store does not honour ordering keys.');
+    }
+    const context = report.context && checkedContext(report.context);
+    const arrival = this.arrivalOf(context ? { ...report, context } : report);
+    const { length } = arrival.task.payload;
+    if (length > maxPayloadBytes) {
+      const message = `The payload has ${length} bytes; the limit is ${maxPayloadBytes}.`;
+      throw refused('PAYLOAD_TOO_LARGE', 'payload', message);
+    }
+    this.#parts.checkAddress(arrival.task.destination, context);
+    if (report.policy !== undefined) {
+      arrival.task.policy = await policies.keep(policies.resolve(report.policy));
+    }
+    return arrival;
+  }
+
+  #taskOf(
+    report: FailureReport,
+    destination: Destination,
+    lane: string,
+    maxAttempts: number,
+  ): NewTask {
+    const { random, nowMs } = this.#parts;
+    const { payload, context, orderingKey, onDead } = report;
+    const expiresAtMs = timeOf(report.expiresAtMs, 'expiresAt', nowMs());
+    const dueAtMs = timeOf(report.dueAtMs, 'dueAt', nowMs());
+    return {
+      messageId: checkedId(report.messageId),
+      destination,
+      lane,
+      payload: bytesOf(payload, Infinity),
+      ...(context ? { context } : {}),
+      status: 'pending',
+      attempt: countOf(report.attempt, 'attempt'),
+      maxAttempts,
+      uncounted: 0,
+      delayMs: 0,
+      generation: 0,
+      ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+      claims: 0,
+      arrived: false,
+      cancelling: false,
+      ...(orderingKey === undefined ? {} : { orderingKey: checkedKey(orderingKey, 'orderingKey') }),
+      ...(onDead ? { onDead } : {}),
+      // Its line says when it is its turn.
+      blocked: orderingKey !== undefined,
+      failure: cleanFailure(report.failure),
+      // Asked twice because the answer was lost, it is still one arrival.
+      arrival: Math.floor(random() * 2 ** 52) + 1,
+      due: dueAtMs === undefined ? { inMs: 0 } : { atMs: dueAtMs },
+    };
+  }
+}
+
+function countOf(count: number, path: string): number {
+  if (Number.isInteger(count) && count >= 1 && count <= MAX_COUNT) return count;
+  throw refused('INVALID_TASK', path, `A whole number from 1 to ${MAX_COUNT} is needed.`);
+}
+
+function refused(code: EngineErrorCode, path: string, message: string): EngineError {
+  return new EngineError(code, message, { faults: [{ path, code, message }] });
+}

@@ -1,0 +1,294 @@
+import type { Policy } from 'redrive';
+import { EngineError, type EngineErrorCode } from '../errors.ts';
+import type { Destination, NewTask, TaskContext } from '../model/task.ts';
+import { laneOf } from '../model/task.ts';
+import { remember } from '../model/remember.ts';
+import { cleanData } from '../model/text.ts';
+import { uuidOf } from '../model/uuid.ts';
+
+/** How a task is submitted, beside its payload. */
+export interface SubmitOptions {
+  /** A name from the engine's `policies`, or a policy. Frozen with the task. */
+  policy?: string | Policy;
+  /** Executions in all, instead of as many as its policy has. */
+  maxAttempts?: number;
+  /** Not before: a Date or ms since the epoch. In the past: now. */
+  dueAt?: Date | number;
+  /** Not after: past this it goes to the inbox as EXPIRED. */
+  expiresAt?: Date | number;
+  /** The same key and destination again is the same task, as long as that is remembered. */
+  dedupeKey?: string;
+  /** A UUID of one's own. */
+  id?: string;
+  /** What goes with it to an HTTP destination or a broker. */
+  context?: TaskContext;
+  /** Tasks of one lane and one key are delivered one after the other, in the order in which they were stored. */
+  orderingKey?: string;
+  /** Of an ordered task that lies in the inbox: its followers wait (`block`, the default), or pass it (`release`). */
+  onDead?: 'block' | 'release';
+}
+
+/** One task of many. */
+export interface Submission<To = string, Payload = unknown> extends SubmitOptions {
+  /** A handler's name, a URL, or a destination. */
+  to: To | Destination;
+  payload: Payload;
+}
+
+const MAX_ADDRESS = 2048;
+const MAX_NAME_BYTES = 255;
+/** An origin's name may be long, but an index takes only so much. */
+const MAX_LANE = 512;
+const MAX_KEY = 500;
+const MAX_CONTEXT_BYTES = 32 * 1024;
+const YEAR_MS = 366 * 86_400_000;
+
+/** The destination that was meant: a URL is HTTP, any other name a handler. */
+export function destinationOf(to: unknown): Destination {
+  if (typeof to === 'string' && /^https?:/i.test(to)) return httpDestination(to);
+  if (typeof to === 'string' && to.includes('://')) {
+    throw refused('NO_DESTINATION', 'to', `'${to.slice(0, 60)}' is neither http: nor https:.`);
+  }
+  if (typeof to === 'string') return { kind: 'handler', address: checkedName(to) };
+  const { kind, address } = Object(to) as Partial<Destination>;
+  if (
+    typeof kind !== 'string' ||
+    typeof address !== 'string' ||
+    !/^(?!https$|source$)[a-z][a-z0-9_-]{0,31}$/.test(kind)
+  ) {
+    throw refused(
+      'NO_DESTINATION',
+      'to',
+      'A task needs a destination: a handler, a URL, or { kind, address }.',
+    );
+  }
+  return kind === 'http' ? httpDestination(address) : { kind, address: checkedName(address) };
+}
+
+/** The payload as bytes: bytes as they are, anything else as JSON. */
+export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
+  let bytes: Uint8Array;
+  if (payload instanceof Uint8Array) bytes = payload;
+  else {
+    let json: string | undefined;
+    try {
+      json = JSON.stringify(payload);
+    } catch (error) {
+      throw refused(
+        'INVALID_PAYLOAD',
+        'payload',
+        `The payload cannot be written as JSON: ${unwritable(error)} Submit what JSON can hold, or bytes.`,
+      );
+    }
+    bytes = json === undefined ? new Uint8Array() : Buffer.from(json);
+  }
+  if (bytes.length > maxBytes) {
+    throw refused(
+      'PAYLOAD_TOO_LARGE',
+      'payload',
+      `The payload has ${bytes.length} bytes; the limit is ${maxBytes}. Keep it elsewhere and submit a reference, or raise maxPayloadBytes.`,
+    );
+  }
+  // A copy of the caller's own, who may change it before it is stored. Not by slice: that of a Buffer copies nothing.
+  return bytes === payload ? new Uint8Array(bytes) : bytes;
+}
+
+/** The task that a submission asks for. Its id is its own, or that of its key, or a new one. */
+export function taskOf(
+  destination: Destination,
+  payload: Uint8Array,
+  options: SubmitOptions,
+  made: { id: string; maxAttempts: number; nowMs: number; token: number },
+): NewTask {
+  const { dedupeKey, orderingKey, context } = options;
+  const expiresAtMs = timeOf(options.expiresAt, 'expiresAt', made.nowMs);
+  const dueAtMs = timeOf(options.dueAt, 'dueAt', made.nowMs);
+  return {
+    messageId: idOf(options.id, dedupeKey, destination, made.id),
+    destination,
+    lane: laneOf(destination),
+    payload,
+    ...(context ? { context: checkedContext(context) } : {}),
+    status: 'pending',
+    attempt: 0,
+    maxAttempts: made.maxAttempts,
+    uncounted: 0,
+    delayMs: 0,
+    generation: 0,
+    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    claims: 0,
+    arrived: false,
+    cancelling: false,
+    ...(orderingKey === undefined ? {} : { orderingKey: checkedKey(orderingKey, 'orderingKey') }),
+    ...(options.onDead === undefined ? {} : checkedOnDead(options.onDead)),
+    // Its line says when it is its turn.
+    blocked: orderingKey !== undefined,
+    arrival: made.token,
+    due: dueAtMs === undefined ? { inMs: 0 } : { atMs: dueAtMs },
+  };
+}
+
+const MAX_LIST = 10_000;
+
+export function checkedId(id: unknown): string {
+  if (typeof id === 'string' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) {
+    return id.toLowerCase();
+  }
+  const found = typeof id === 'string' ? `'${id.slice(0, 60)}'` : `a ${typeof id}`;
+  throw refused(
+    'INVALID_ID',
+    'id',
+    `${found} is not a UUID. Leave it out, or use dedupeKey for a key of your own.`,
+  );
+}
+
+const MAX_ATTEMPTS = 1_000_000_000;
+
+export function checkedAttempts(count: number | undefined): number | undefined {
+  if (count === undefined) return undefined;
+  if (Number.isInteger(count) && count >= 1 && count <= MAX_ATTEMPTS) return count;
+  throw refused(
+    'INVALID_TASK',
+    'maxAttempts',
+    `A whole number from 1 to ${MAX_ATTEMPTS} is needed.`,
+  );
+}
+
+export function checkedLimit(limit: unknown): number {
+  if (Number.isInteger(limit) && (limit as number) > 0) return Math.min(limit as number, MAX_LIST);
+  throw refused('INVALID_TASK', 'limit', `A whole number from 1 to ${MAX_LIST} is needed.`);
+}
+
+export function checkedLane(lane: unknown): string {
+  if (typeof lane === 'string' && /^[a-z][a-z0-9_-]*:./.test(lane) && isCleanText(lane, MAX_LANE)) {
+    return lane;
+  }
+  throw refused('INVALID_TASK', 'lane', "A lane is 'handler:name', 'queue:name', or an origin.");
+}
+
+function isCleanText(text: string, maxBytes: number): boolean {
+  return Buffer.byteLength(text) <= maxBytes && !text.includes('\0') && text.isWellFormed();
+}
+
+function idOf(
+  id: string | undefined,
+  key: string | undefined,
+  to: Destination,
+  fresh: string,
+): string {
+  if (id !== undefined) {
+    return checkedId(id);
+  }
+  if (key === undefined) return fresh;
+  return uuidOf(`${to.kind}:${to.address}`, checkedKey(key, 'dedupeKey'));
+}
+
+function httpDestination(address: string): Destination {
+  return { kind: 'http', address: checkedUrl(address) };
+}
+
+/** As it is written in the end. */
+const checkedUrl = remember((address) => {
+  const url = address.length > MAX_ADDRESS ? null : URL.parse(address);
+  if (!url) {
+    throw refused(
+      'NO_DESTINATION',
+      'to',
+      `'${address.slice(0, 100)}' is not a URL of at most ${MAX_ADDRESS} characters.`,
+    );
+  }
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw refused('NO_DESTINATION', 'to', `${url.protocol} is neither http: nor https:.`);
+  }
+  if (url.username || url.password) {
+    throw refused(
+      'NO_DESTINATION',
+      'to',
+      'A URL must not carry credentials: name a secret in context.secret.',
+    );
+  }
+  // A name in other letters grows.
+  if (url.href.length > MAX_ADDRESS || url.origin.length > MAX_LANE) {
+    throw refused('NO_DESTINATION', 'to', `The URL has more than ${MAX_ADDRESS} characters.`);
+  }
+  return url.href;
+});
+
+function checkedName(name: string): string {
+  if (name === '' || !isCleanText(name, MAX_NAME_BYTES)) {
+    throw refused(
+      'NO_DESTINATION',
+      'to',
+      `A name of 1 to ${MAX_NAME_BYTES} bytes is needed, not '${name.slice(0, 60)}'.`,
+    );
+  }
+  return name;
+}
+
+export function checkedKey(key: string, path: string): string {
+  if (
+    typeof key !== 'string' ||
+    key === '' ||
+    key.length > MAX_KEY ||
+    key.includes('\0') ||
+    !key.isWellFormed()
+  ) {
+    throw refused('INVALID_TASK', path, `A text of 1 to ${MAX_KEY} characters is needed.`);
+  }
+  return key;
+}
+
+function checkedOnDead(onDead: unknown): { onDead?: 'release' } {
+  if (onDead === 'release') return { onDead };
+  if (onDead === 'block') return {};
+  throw refused('INVALID_TASK', 'onDead', "It is 'block' or 'release'.");
+}
+
+export function checkedContext(context: TaskContext): TaskContext {
+  if (typeof context !== 'object' || Array.isArray(context)) {
+    throw refused('INVALID_TASK', 'context', 'A context is an object: headers, method, secret.');
+  }
+  let json: string;
+  let clean: unknown;
+  try {
+    json = JSON.stringify(context);
+    clean = json.length > MAX_CONTEXT_BYTES ? undefined : cleanData(JSON.parse(json));
+  } catch (error) {
+    throw refused(
+      'INVALID_TASK',
+      'context',
+      `The context cannot be written as JSON: ${unwritable(error)}`,
+    );
+  }
+  if (Buffer.byteLength(json) > MAX_CONTEXT_BYTES) {
+    throw refused('INVALID_TASK', 'context', `The context is over ${MAX_CONTEXT_BYTES} bytes.`);
+  }
+  return clean as TaskContext;
+}
+
+export function timeOf(
+  time: Date | number | undefined,
+  path: string,
+  nowMs: number,
+): number | undefined {
+  if (time === undefined) return undefined;
+  // Not whatever can be made a number: null would mean 1970, and expire at once.
+  const ms = time instanceof Date ? time.getTime() : time;
+  if (typeof ms === 'number' && ms >= 0 && ms <= nowMs + 10 * YEAR_MS) return Math.floor(ms);
+  throw refused(
+    'INVALID_TASK',
+    path,
+    'A Date or ms since the epoch is needed, at most ten years from now.',
+  );
+}
+
+/** Why a value cannot be written as JSON. The platform's own words for a deep value are about its call stack. */
+function unwritable(error: unknown): string {
+  if (error instanceof RangeError) return 'it is nested too deep.';
+  const [first = ''] = String(error instanceof Error ? error.message : error).split('\n');
+  return `${first.replace(/\.$/, '')}.`;
+}
+
+function refused(code: EngineErrorCode, path: string, message: string): EngineError {
+  return new EngineError(code, message, { faults: [{ path, code, message }] });
+}
