@@ -1,4 +1,6 @@
 import type { Suite } from '../result.ts';
+import { grpc } from './grpc.ts';
+import { grpcMemory } from './grpc-memory.ts';
 import { httpBatch } from './http-batch.ts';
 import { httpSingle } from './http-single.ts';
 import { latency } from './latency.ts';
@@ -8,5 +10,5 @@ import { memory } from './memory.ts';
 export const suite: Suite = {
   name: 'criterion',
   about: 'evaluations of isRetryDelayElapsed by the service as a process, against a bare echo',
-  cases: [httpSingle, httpBatch, latency, memory],
+  cases: [httpSingle, httpBatch, grpc, latency, memory, grpcMemory],
 };

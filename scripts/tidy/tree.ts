@@ -74,6 +74,11 @@ export function isPublished(path: string): boolean {
   return isCode(path) && /^packages\/[^/]+\/src\//.test(path) && !isTest(path);
 }
 
+/** Written by a program, which exports all it knows. */
+export function isGenerated(path: string): boolean {
+  return path.includes('/gen/');
+}
+
 export function lineAt(text: string, offset: number): number {
   let line = 1;
   for (let i = text.indexOf('\n'); i !== -1 && i < offset; i = text.indexOf('\n', i + 1)) line++;

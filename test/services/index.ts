@@ -5,6 +5,7 @@ import { rabbitmq } from './rabbitmq.ts';
 import { redis } from './redis.ts';
 import { type Found, missing, type Service } from './service.ts';
 
+export { certificate } from './certificate.ts';
 export { startPgBouncer } from './pgbouncer.ts';
 export type { PgBouncerOptions, PgBouncerServer } from './pgbouncer.ts';
 export type { PostgresVersion } from './postgres-programs.ts';

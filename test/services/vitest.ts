@@ -25,7 +25,7 @@ export interface PostgresUnderTest {
 
 /** Why tests were skipped: the server they need, and what would bring it. */
 export interface MissingService {
-  readonly name: ServiceName;
+  readonly name: ServiceName | 'Cyoda';
   readonly why: string;
   readonly wayOut: string;
 }
@@ -58,6 +58,32 @@ export function describeService(
     });
     body();
   });
+}
+
+/** A Cyoda server that somebody else runs: none can be fetched, so nothing requires it. */
+export interface CyodaUnderTest {
+  /** Of its HTTP API, with the context path: `http://localhost:8080/api`. */
+  readonly httpUrl: string;
+  /** `grpc://localhost:9090`. */
+  readonly grpcUrl: string;
+  readonly token: string | undefined;
+}
+
+/** Tests that need one: CYODA_TEST_URL, CYODA_TEST_GRPC and, where it wants one, CYODA_TEST_TOKEN name it. */
+export function describeCyoda(body: (server: CyodaUnderTest) => void): void {
+  const { CYODA_TEST_URL, CYODA_TEST_GRPC, CYODA_TEST_TOKEN: token } = process.env;
+  const isMissing = !CYODA_TEST_URL || !CYODA_TEST_GRPC;
+  const missingService: MissingService = {
+    name: 'Cyoda',
+    why: 'CYODA_TEST_URL and CYODA_TEST_GRPC name no server',
+    wayOut: 'start a Cyoda server and set both',
+  };
+  // oxlint-disable-next-line vitest/valid-describe-callback, vitest/valid-title -- takes a condition
+  const group = describe.skipIf(isMissing);
+  const meta = isMissing ? { missingService } : {};
+  group('on Cyoda', { meta }, () =>
+    body({ httpUrl: CYODA_TEST_URL ?? '', grpcUrl: CYODA_TEST_GRPC ?? '', token }),
+  );
 }
 
 /** The same tests on every version of PostgreSQL that is tested; `npm test` is content with the newest. */

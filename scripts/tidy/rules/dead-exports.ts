@@ -3,7 +3,7 @@
  * give away counts as used; what only a test imports does not.
  */
 import { type Module, readModule, readPackages, resolve } from '../modules.ts';
-import { type Finding, isCode, isPublished, isTest, type Tree } from '../tree.ts';
+import { type Finding, isCode, isGenerated, isPublished, isTest, type Tree } from '../tree.ts';
 
 export function deadExports(tree: Tree): Finding[] {
   const packages = readPackages(tree);
@@ -23,7 +23,7 @@ export function deadExports(tree: Tree): Finding[] {
   }
 
   return [...modules].flatMap(([path, module]) =>
-    isPublished(path)
+    isPublished(path) && !isGenerated(path)
       ? module.exports
           // The list of codes is there for the rule that holds it against the reference.
           .filter(({ name }) => !used.has(`${path} ${name}`) && name !== 'errorCodes')

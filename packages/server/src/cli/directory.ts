@@ -12,6 +12,7 @@ export const directory: Readonly<
 > = {
   'Run it': {
     serve: () => import('./commands/serve.ts'),
+    cyoda: () => import('./commands/cyoda.ts'),
     demo: () => import('./commands/demo.ts'),
     config: () => import('./commands/config.ts'),
     token: () => import('./commands/token.ts'),

@@ -1,0 +1,71 @@
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  type OutgoingHttpHeaders,
+  type SecureClientSessionOptions,
+} from 'node:http2';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { batchWrites } from './batched-writes.ts';
+
+/** Of TLS, what differs from the usual: the certificate of an authority, say. */
+export type TlsOptions = Pick<SecureClientSessionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
+
+/** Bytes that the server may send before they are read: more than the 64 KiB of HTTP/2, for large entities. */
+const WINDOW_BYTES = 1024 * 1024;
+
+/**
+ * One HTTP/2 connection for one stream, in the form that the transport wants. The transport's own kind shares, verifies
+ * and revives connections, and stops listening to the errors of one that was aborted: an error after that would end the
+ * process. There are no HTTP/2 pings: Go servers answer them by closing the connection.
+ */
+export class Connection {
+  readonly authority: string;
+  readonly #session: ClientHttp2Session;
+  readonly #connected: Promise<void>;
+
+  constructor(baseUrl: string, tls: TlsOptions) {
+    this.authority = new URL(baseUrl).origin;
+    const settings = { enablePush: false, initialWindowSize: WINDOW_BYTES };
+    const session = (this.#session = connect(this.authority, { ...tls, settings }));
+    this.#connected = new Promise((resolve, reject) => {
+      session.on('connect', () => {
+        session.setLocalWindowSize(WINDOW_BYTES);
+        resolve();
+      });
+      // Stays for as long as the session does. Of an error later on its streams are told.
+      session.on('error', (error: Error) => reject(unavailable(error.message)));
+      session.on('close', () => reject(unavailable('the connection was closed')));
+    });
+    // Whoever does not ask for a stream is not told by a crash.
+    this.#connected.catch(() => undefined);
+  }
+
+  async request(
+    method: string,
+    path: string,
+    headers: OutgoingHttpHeaders,
+  ): Promise<ClientHttp2Stream> {
+    await this.#connected;
+    return batchWrites(this.#session.request({ ...headers, ':method': method, ':path': path }));
+  }
+
+  /** The transport tells when bytes were read; only who sends pings wants to know. */
+  notifyResponseByteRead(): void {}
+
+  close(): void {
+    this.#session.destroy();
+  }
+}
+
+/** `grpc://host` is plaintext, `grpcs://host` is TLS; the port is 9090 unless given. */
+export function baseUrlOf(url: string): string {
+  const { protocol, hostname, port } = new URL(url);
+  return `${protocol === 'grpcs:' ? 'https' : 'http'}://${hostname}:${port || DEFAULT_PORT}`;
+}
+
+const DEFAULT_PORT = 9090;
+
+function unavailable(message: string): ConnectError {
+  return new ConnectError(message, Code.Unavailable);
+}
