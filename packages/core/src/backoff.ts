@@ -33,19 +33,25 @@ export type DelayRule = Pick<
   | 'hardCap'
 >;
 
-/**
- * `delayFor` without its object of facts. The random number is asked for where there is something to spread.
- * The criterion rounds up instead of down.
- */
+/** `delayFor` without its object of facts. The random number is asked for where there is something to spread. */
 export function delayOf(
   p: DelayRule,
   attempt: number,
   random: () => number,
   previousMs: number | undefined,
-  round: (ms: number) => number = Math.floor,
 ): number {
-  const delayMs = jittered(p, Math.min(rawDelay(p, attempt), p.cap), random, previousMs);
-  return round(p.hardCap ? Math.min(delayMs, p.cap) : delayMs);
+  return Math.floor(spreadDelay(p, rawDelay(p, attempt), random, previousMs));
+}
+
+/** What cap and jitter make of a raw delay. Not rounded: the criterion rounds up, everything else down. */
+export function spreadDelay(
+  p: DelayRule,
+  rawMs: number,
+  random: () => number,
+  previousMs: number | undefined,
+): number {
+  const delayMs = jittered(p, Math.min(rawMs, p.cap), random, previousMs);
+  return p.hardCap ? Math.min(delayMs, p.cap) : delayMs;
 }
 
 /** Into [0, 1]. Nothing for what JSON would not keep either, so that a trail replays. */

@@ -117,6 +117,7 @@ describe('criterionConfig', () => {
       ['sets.refund', 'INVALID_VALUE', 'must be an object'],
       ['choice.profile', 'INVALID_VALUE', 'must be development or production'],
     ]);
+    expect(error.message).toContain('The criterion has faults in its settings:');
     expect(error.message).toContain('sets.payment.contxt');
   });
 
@@ -126,13 +127,16 @@ describe('criterionConfig', () => {
   });
 
   it.each([null, 5, 'x', []])('refuses %j as settings, as sets and as a set', (value) => {
-    expect(faultsOf(value).faults).toMatchObject([{ path: '', code: 'INVALID_VALUE' }]);
-    expect(faultsOf({ sets: value }).faults).toMatchObject([{ path: 'sets' }]);
+    const fault = { code: 'INVALID_VALUE', message: 'must be an object' };
+    expect(faultsOf(value).faults).toEqual([{ path: '', ...fault }]);
+    expect(faultsOf({ sets: value }).faults).toEqual([{ path: 'sets', ...fault }]);
     expect(faultsOf({ sets: { a: value } }).faults).toMatchObject([{ path: 'sets.a' }]);
   });
 
   it('refuses a profile that is no text', () => {
-    expect(faultsOf({ profile: 5 }).faults).toMatchObject([{ path: 'profile' }]);
+    expect(faultsOf({ profile: 5 }).faults).toMatchObject([
+      { path: 'profile', message: 'must be development or production' },
+    ]);
     expect(faultsOf({ profile: 'toString' }).faults).toMatchObject([{ path: 'profile' }]);
   });
 

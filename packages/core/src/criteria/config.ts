@@ -58,29 +58,37 @@ const criterionProfiles: Readonly<Record<CriterionProfile, Partial<CriterionConf
     production: {},
   });
 
-/** What each field must be: the test, and its words for a person. */
-export const criterionRules: {
-  readonly [Name in keyof CriterionConfig]: readonly [(value: unknown) => boolean, string];
-} = {
-  defaultRetryDelaySeconds: [
-    (value) => Number.isInteger(value) && (value as number) >= 0,
-    'a whole number, 0 or more',
-  ],
-  defaultBackoffMultiplier: [isPositive, 'a positive number'],
-  defaultMaxDelaySeconds: [
-    (value) => Number.isInteger(value) && (value as number) >= 1,
-    'a whole number, 1 or more',
-  ],
-  enableExponentialBackoff: [isBoolean, 'true or false'],
-  enableJitter: [isBoolean, 'true or false'],
-  jitterPercentage: [
-    (value) => isFiniteNumber(value) && value >= 0 && value <= 1,
-    'a share from 0 to 1',
-  ],
-  responseTimeoutMs: [isPositive, 'a positive number'],
-  calculationNodesTags: [isText, 'a text'],
-  context: [isText, 'a text'],
-  attachEntity: [isBoolean, 'true or false'],
+interface Rule {
+  accepts: (value: unknown) => boolean;
+  /** What it must be, for a person. */
+  expected: string;
+}
+
+export const positiveRule: Rule = { accepts: isPositive, expected: 'a positive number' };
+const booleanRule: Rule = { accepts: isBoolean, expected: 'true or false' };
+const textRule: Rule = { accepts: isText, expected: 'a text' };
+
+/** What each field must be. */
+export const criterionRules: { readonly [Name in keyof CriterionConfig]: Rule } = {
+  defaultRetryDelaySeconds: {
+    accepts: (value) => Number.isInteger(value) && (value as number) >= 0,
+    expected: 'a whole number, 0 or more',
+  },
+  defaultBackoffMultiplier: positiveRule,
+  defaultMaxDelaySeconds: {
+    accepts: (value) => Number.isInteger(value) && (value as number) >= 1,
+    expected: 'a whole number, 1 or more',
+  },
+  enableExponentialBackoff: booleanRule,
+  enableJitter: booleanRule,
+  jitterPercentage: {
+    accepts: (value) => isFiniteNumber(value) && value >= 0 && value <= 1,
+    expected: 'a share from 0 to 1',
+  },
+  responseTimeoutMs: positiveRule,
+  calculationNodesTags: textRule,
+  context: textRule,
+  attachEntity: booleanRule,
 };
 
 /**
@@ -100,7 +108,7 @@ export function criterionConfig(
     throw new ConfigError('INVALID_CONFIG', 'The criterion has faults in its settings:', faults);
   }
   const config = Object.freeze(layerConfig(settings, choice));
-  if (!prepared.has(config)) prepared.set(config, { config, sets: noSets });
+  prepared.set(config, { config, sets: noSets });
   return config;
 }
 
@@ -147,7 +155,9 @@ export function layerConfig(
 ): Readonly<CriterionConfig> {
   const known = prepared.get(settings);
   if (known) {
-    return known.sets.get(choice.operationType) ?? known.sets.get(choice.context) ?? known.config;
+    const { config, sets } = known;
+    if (sets.size === 0) return config;
+    return sets.get(choice.operationType) ?? sets.get(choice.context) ?? config;
   }
   const config: CriterionConfig = { ...criterionDefaults };
   const { sets } = settings;
@@ -203,7 +213,7 @@ function checkFields(
       faults.push(fault(path, 'UNKNOWN_FIELD', `is not a setting${didYouMean(name, known)}`));
       continue;
     }
-    const [accepts, expected] = criterionRules[name as keyof CriterionConfig];
+    const { accepts, expected } = criterionRules[name as keyof CriterionConfig];
     if (value !== undefined && !accepts(value)) {
       faults.push(fault(path, 'INVALID_VALUE', `must be ${expected}`));
     }
@@ -231,10 +241,10 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 function isFiniteNumber(value: unknown): value is number {
-  return typeof value === 'number' && Number.isFinite(value);
+  return Number.isFinite(value);
 }
 
-export function isPositive(value: unknown): boolean {
+function isPositive(value: unknown): boolean {
   return isFiniteNumber(value) && value > 0;
 }
 

@@ -96,6 +96,20 @@ describe('the delay', () => {
     expect(isRetryDelayElapsed(entity)).toMatchObject({ matches: true, warnings: [] });
   });
 
+  it('does not warn of a jitterPercentage that is not used', () => {
+    const broken = { jitterPercentage: 5 };
+    expect(isRetryDelayElapsed(plain, broken).warnings).toEqual([]);
+    const zero = { ...plain, jitterEnabled: true, retryDelaySeconds: 0 };
+    expect(isRetryDelayElapsed(zero, broken).warnings).toEqual([]);
+    const used = { ...plain, jitterEnabled: true };
+    expect(isRetryDelayElapsed(used, { jitterPercentage: null as never }).warnings).toEqual([
+      {
+        code: 'DEFAULT_USED',
+        message: 'jitterPercentage must be a share from 0 to 1, not null; 0.1 is used',
+      },
+    ]);
+  });
+
   it('takes a cap that is a fraction of a second', () => {
     const entity = { ...backoff, maxDelaySeconds: 0.5 };
     expect(isRetryDelayElapsed(entity)).toMatchObject({ delayMs: 500, warnings: [] });

@@ -1,6 +1,6 @@
-import { delayOf, type DelayRule, rawDelay } from '../backoff.ts';
+import { type DelayRule, rawDelay, spreadDelay } from '../backoff.ts';
 import { unitRandom } from '../random.ts';
-import { criterionDefaults, criterionRules, isPositive } from './config.ts';
+import { criterionDefaults, criterionRules, positiveRule } from './config.ts';
 import type { CriterionConfig } from './config.ts';
 import { defaultUsed, isMissing, shown } from './entity.ts';
 import type { CriterionOptions, RetryDelayInput } from './entity.ts';
@@ -48,7 +48,7 @@ export function retryDelay(
   }
   const draw = (): number =>
     drawn(keyOf(input, options, lastMs, attempt), attempt, options, warnings);
-  const delayMs = delayOf(rule, attempt, draw, undefined, Math.ceil);
+  const delayMs = Math.ceil(spreadDelay(rule, rawMs, draw, undefined));
   if (!Number.isFinite(delayMs)) {
     return delayError('CALCULATION_ERROR', 'The delay is not a finite number of ms');
   }
@@ -62,27 +62,47 @@ function ruleFor(
   config: CriterionConfig,
   warnings: CriterionWarning[],
 ): DelayRule {
-  const seconds = choose(input, 'retryDelaySeconds', 'defaultRetryDelaySeconds', config, warnings);
+  const seconds = choose(
+    input.retryDelaySeconds,
+    'retryDelaySeconds',
+    'defaultRetryDelaySeconds',
+    config,
+    warnings,
+  );
   if (isMissing(input.retryDelaySeconds)) {
     warnings.push(defaultUsed(`retryDelaySeconds is missing; ${seconds} is used`));
   }
   const backsOff = choose(
-    input,
+    input.exponentialBackoff,
     'exponentialBackoff',
     'enableExponentialBackoff',
     config,
     warnings,
   );
-  const jitters = choose(input, 'jitterEnabled', 'enableJitter', config, warnings);
+  const jitters = choose(input.jitterEnabled, 'jitterEnabled', 'enableJitter', config, warnings);
   const base = seconds * 1000;
   let multiplier = 1;
   // Without exponential backoff there is no cap.
   let cap = Infinity;
   if (backsOff) {
-    multiplier = choose(input, 'backoffMultiplier', 'defaultBackoffMultiplier', config, warnings);
+    multiplier = choose(
+      input.backoffMultiplier,
+      'backoffMultiplier',
+      'defaultBackoffMultiplier',
+      config,
+      warnings,
+    );
     // An unusable default leaves the backoff without a cap: nobody chose the built-in 3600.
     cap =
-      1000 * choose(input, 'maxDelaySeconds', 'defaultMaxDelaySeconds', config, warnings, Infinity);
+      1000 *
+      choose(
+        input.maxDelaySeconds,
+        'maxDelaySeconds',
+        'defaultMaxDelaySeconds',
+        config,
+        warnings,
+        Infinity,
+      );
   }
   return {
     strategy: backsOff ? 'exponential' : 'fixed',
@@ -105,7 +125,7 @@ export function configured<Name extends keyof CriterionConfig>(
   lastResort: CriterionConfig[Name] = criterionDefaults[name],
 ): CriterionConfig[Name] {
   const value = config[name];
-  const [accepts, expected] = criterionRules[name];
+  const { accepts, expected } = criterionRules[name];
   if (accepts(value)) return value;
   warnings.push(
     defaultUsed(`${name} must be ${expected}, not ${shown(value)}; ${inWords(lastResort)} is used`),
@@ -118,20 +138,17 @@ function inWords(value: CriterionConfig[keyof CriterionConfig]): string {
   return value === Infinity ? 'no cap' : String(value);
 }
 
-/** An entity's cap may be a fraction of a second; the configured one is whole seconds. */
-const capRule = [isPositive, 'a positive number'] as const;
-
 /** The entity's own value; a missing or an unusable one gives way to the configured one. */
 function choose<Name extends keyof CriterionConfig>(
-  input: RetryDelayInput,
+  value: unknown,
   field: keyof RetryDelayInput,
   name: Name,
   config: CriterionConfig,
   warnings: CriterionWarning[],
   lastResort?: CriterionConfig[Name],
 ): CriterionConfig[Name] {
-  const value = input[field];
-  const [accepts, expected] = field === 'maxDelaySeconds' ? capRule : criterionRules[name];
+  // An entity's cap may be a fraction of a second; the configured one is whole seconds.
+  const { accepts, expected } = field === 'maxDelaySeconds' ? positiveRule : criterionRules[name];
   if (accepts(value)) return value as CriterionConfig[Name];
   const fallback = configured(name, config, warnings, lastResort);
   if (!isMissing(value)) {

@@ -320,7 +320,9 @@ describe('missing and odd data, from the top down', () => {
   ])('answers CALCULATION_ERROR when the delay is not finite: %s', (_name, entity) => {
     const result = isRetryDelayElapsed(entity);
     expect(result).toMatchObject({ matches: false, reason: 'TIMING_ERROR', delayMs: null });
-    expect(codes(result.errors)).toEqual(['CALCULATION_ERROR']);
+    expect(result.errors).toEqual([
+      { code: 'CALCULATION_ERROR', message: 'The delay is not a finite number of ms' },
+    ]);
     expect(result.warnings).toEqual([]);
   });
 

@@ -154,6 +154,26 @@ describe('nextRetryTime', () => {
     );
   });
 
+  it('is at most the last time that a date can hold', () => {
+    const last = 8_640_000_000_000_000;
+    const entity = (seconds: number): object => ({
+      lastAttemptTime: '1970-01-01T00:00:00Z',
+      retryDelaySeconds: seconds,
+      exponentialBackoff: false,
+      jitterEnabled: false,
+    });
+    expect(nextRetryTime(entity(last / 1000))).toEqual({ fireAtMs: last, warnings: [] });
+    expect(nextRetryTime(entity(last / 1000 + 1))).toEqual({
+      fireAtMs: last,
+      warnings: [
+        {
+          code: 'OVERFLOW_ERROR',
+          message: `The due time is past the last one that a date can hold; ${last} is used`,
+        },
+      ],
+    });
+  });
+
   it('says what was wrong and which delay stands in for it', () => {
     expect(nextRetryTime({}, { profile: 'development' }).warnings).toEqual([
       {
