@@ -89,7 +89,7 @@ it('tells how far the local clock is ahead of the store or behind, and 0 within 
   clock.jump(5000);
   expect(store.skewMs).toBe(4999);
   clock.jump(-8000);
-  expect(store.skewMs).toBe(-2900);
+  expect(store.skewMs).toBe(-2899);
   await clock.advance(1000);
-  expect(store.skewMs).toBeCloseTo(-2899.5);
+  expect(store.skewMs).toBeCloseTo(-2898.5);
 });

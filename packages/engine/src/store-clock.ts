@@ -42,7 +42,8 @@ export class StoreClock {
     const driftMs = (this.#clock.monotonic() - this.#sawAt) * DRIFT;
     const [leastMs, mostMs] = [this.#leastMs - driftMs, this.#mostMs + driftMs];
     if (now > mostMs) return now - mostMs;
-    return now < leastMs ? now - leastMs : 0;
+    // The local clock shows whole ms only, too.
+    return Math.min(0, now + GRAIN_MS - leastMs);
   }
 
   /** Learns from an answer that just came, to what was asked at `sentAt`. */

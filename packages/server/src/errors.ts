@@ -47,6 +47,20 @@ export const errorCodes = {
   EDITOR_FAILED: 'The editor ended with an error, or left nothing to use.',
   INVALID_ITEM: 'A line of a file that is no task.',
   TOO_LARGE: 'A line that is too large to be sent or read.',
+  CYODA_UNREACHABLE: 'No Cyoda server answers at the URL.',
+  CYODA_NOT_CYODA: 'What answers at the URL is not a Cyoda server.',
+  CYODA_UNAUTHENTICATED: 'The Cyoda server does not accept the token.',
+  CYODA_FORBIDDEN: 'The Cyoda server does not let the token join.',
+  CYODA_JOIN_REFUSED: 'The Cyoda server greeted without success.',
+  CYODA_WRONG_LEGAL_ENTITY: 'The token belongs to another legal entity.',
+  CYODA_TOKEN_UNREADABLE: 'The file with the token cannot be read.',
+  CYODA_STREAM_LOST: 'The stream to the Cyoda server ended.',
+  CYODA_SILENT: 'The Cyoda server sent nothing for 30 s.',
+  CYODA_MESSAGE_TOO_LARGE: 'The Cyoda server sent an event of more than 64 MiB.',
+  UNKNOWN_CRITERION: 'There is no criterion of this name.',
+  UNKNOWN_FUNCTION: 'There is no function of this name.',
+  PROCESSOR_NOT_SUPPORTED: 'The member offers no processors.',
+  REQUEST_TOO_LARGE: 'A request of more than 16 Mi characters.',
 } as const;
 
 export type ServerErrorCode = keyof typeof errorCodes;

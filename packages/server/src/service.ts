@@ -88,7 +88,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
   }
 
   /** The engine, as soon as its store can be had. */
-  async function begin({ engine, store, observers, criteria }: Wired): Promise<void> {
+  async function begin({ engine, store, observers, criteria, member }: Wired): Promise<void> {
     const { log } = observers;
     for (let attempt = 1; !stopping.signal.aborted; attempt++) {
       try {
@@ -100,6 +100,8 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
         await engine.start();
         observers.started();
         criteria.started();
+        // Not before: all members of a deployment answer by the seed that the store holds.
+        member?.start();
         log.info('ready');
         void warnOfLeftBehind(settings, log);
         void warnOfRescued(settings, log);
@@ -123,7 +125,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     stopping.abort();
     await started?.catch(() => undefined);
     if (!wired) return;
-    const { observers, engine, criteria } = wired;
+    const { observers, engine, criteria, member } = wired;
     observers.log.info('stopping: what runs is brought to its end');
     observers.stopping();
     // Ends the streams of events, which would keep their connections open.
@@ -131,7 +133,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     const closed = app
       ?.close()
       .catch((err: unknown) => observers.log.warn({ err }, 'HTTP did not close well'));
-    await within(CLOSE_MS, Promise.resolve(closed));
+    await Promise.all([within(CLOSE_MS, Promise.resolve(closed)), member?.stop()]);
     // After the last answer, and while the engine still takes reports.
     await criteria.stop();
     await engine.stop();

@@ -16,6 +16,7 @@ import { CRITERION } from './criteria/review-item.ts';
 import { createObservers, type Observers } from './observe/index.ts';
 import type { LogOutput } from './observe/log.ts';
 import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
+import type { CyodaMember } from './cyoda/member.ts';
 import { oversizedMessage } from './scheduler/oversized.ts';
 import { DEAD_LETTER_QUEUE, ownQueues, topologyOf } from './scheduler/queues.ts';
 import { retryReader } from './scheduler/retry-reader.ts';
@@ -33,6 +34,8 @@ export interface Wired {
   observers: Observers;
   engine: Engine;
   criteria: Criteria;
+  /** Absent without CYODA_URL. */
+  member?: CyodaMember;
 }
 
 export interface WiringOptions {
@@ -64,9 +67,11 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
     ...(options.clock ? { clock: options.clock } : {}),
   });
   if (broker) await consume(settings, broker, engine, observers);
-  observers.watch({ engine, ...(broker ? { broker } : {}) });
+  const member = await memberOf(settings, observers, criteria, clock);
+  const optional = { ...(broker ? { broker } : {}), ...(member ? { member } : {}) };
+  observers.watch({ engine, ...optional });
   criteria.attach(engine);
-  return { instance, store, observers, engine, criteria, ...(broker ? { broker } : {}) };
+  return { instance, store, observers, engine, criteria, ...optional };
 }
 
 function madeUpName(): string {
@@ -99,6 +104,19 @@ async function brokerOf(
     name: `${serviceName} ${instance}`,
     log,
   });
+}
+
+/** A member answers requests, so one who only takes in or delivers leaves that to the others. */
+async function memberOf(
+  settings: Settings,
+  { log, metrics }: Observers,
+  { evaluator }: Criteria,
+  clock: Clock,
+): Promise<CyodaMember | undefined> {
+  const { cyodaUrl, only } = settings;
+  if (cyodaUrl === undefined || (only !== undefined && only !== 'api')) return undefined;
+  const { memberFor } = await import('./cyoda/index.ts');
+  return memberFor(cyodaUrl, settings, { evaluator, clock, log, observer: metrics.cyoda });
 }
 
 async function httpOf(settings: Settings) {

@@ -305,3 +305,11 @@ it('release gives a task back as if it had never been claimed', () => {
     reschedule: false,
   });
 });
+
+it('a delivery that gives up may say for which reason, and its review may tell nobody', () => {
+  const outcome: Outcome = { type: 'giveUp', failure: wrong, reason: 'EVALUATION_FAILED' };
+  const { settlement, lane } = judge(taskOf(), outcome, by({ review: () => undefined }));
+  expect(settlement).toMatchObject({ to: 'failed', item: { reason: 'EVALUATION_FAILED' } });
+  expect(settlement).not.toHaveProperty('outbox');
+  expect(lane).toBe('worked');
+});

@@ -335,6 +335,18 @@ describe('accept: a failure of a task that is over', () => {
       outbox: outboxMessage('came back'),
     });
   });
+
+  it('of an evaluation is counted without a record, keeps its reason, and need not be told', () => {
+    const verdict = { verdict: 'EVALUATION_FAILED', review: () => undefined } as const;
+    const failed = taskOf({ status: 'failed', attempt: 1, finishedAtMs: NOW - 5 });
+    const again = accept(failureOf(failed, {}, verdict), failed, NOW, 0);
+    expect(again).toMatchObject({ result: 'duplicate', occurrence: { taskId: failed.id } });
+    expect(again).not.toHaveProperty('record');
+    const discarded = taskOf({ status: 'cancelled', attempt: 1, finishedAtMs: NOW - 5 });
+    const back = accept(failureOf(discarded, {}, verdict), discarded, NOW, 0);
+    expect(back).toMatchObject({ result: 'failed', item: { reason: 'EVALUATION_FAILED' } });
+    expect(back).not.toHaveProperty('outbox');
+  });
 });
 
 const settlements: Record<Settlement['to'], Settlement> = {

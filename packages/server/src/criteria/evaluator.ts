@@ -10,16 +10,18 @@ import {
 import type { CriterionCounts } from '../observe/criterion-counts.ts';
 import type { FailedEvaluation } from './error-log.ts';
 import type { RecentAnswers } from './recent.ts';
-import { SettingsInForce } from './settings.ts';
+import type { SettingsInForce } from './settings.ts';
 
 export interface EvaluationRequest {
   readonly entity: unknown;
   /** The jitter's key. It outranks the entity's own id. */
-  readonly entityId?: string;
+  readonly entityId?: string | undefined;
   /** Chooses a named set where the entity's operation type names none. */
-  readonly context?: string;
+  readonly context?: string | undefined;
   /** Of the request, checked before. */
-  readonly settings?: CriterionSettings;
+  readonly settings?: CriterionSettings | undefined;
+  /** When the request came, by the monotonic clock: its time limit counts from there. Absent: from now. */
+  readonly arrivedMs?: number | undefined;
 }
 
 export interface Evaluator {
@@ -79,10 +81,10 @@ export class CriterionEvaluator implements Evaluator {
     return nextRetryTime(request.entity, settings, this.#options(request));
   }
 
-  #options({ entityId, context }: EvaluationRequest) {
+  #options({ entityId, context, arrivedMs }: EvaluationRequest) {
     return {
       nowMs: this.#nowMs,
-      monotonicMs: this.#monotonicMs,
+      monotonicMs: arrivedMs === undefined ? this.#monotonicMs : from(arrivedMs, this.#monotonicMs),
       seed: this.#parts.seed(),
       key: entityId,
       context,
@@ -101,6 +103,16 @@ export class CriterionEvaluator implements Evaluator {
       this.#parts.onError({ criterion, error, entityId, attempt });
     }
   }
+}
+
+/** A clock whose first reading is that time. */
+function from(firstMs: number, monotonicMs: () => number): () => number {
+  let isFirst = true;
+  return () => {
+    if (!isFirst) return monotonicMs();
+    isFirst = false;
+    return firstMs;
+  };
 }
 
 /** What an entity is called: as the request says, else by its own id. Bounded, since it is logged and kept. */

@@ -1,7 +1,7 @@
 /** The last answers of this instance, for people who look. No payload is kept. */
 import type { CriterionName, CriterionResult } from 'redrive';
 
-export const MAX_RECENT = 100;
+const MAX_RECENT = 100;
 
 export interface RecentAnswer {
   readonly atMs: number;

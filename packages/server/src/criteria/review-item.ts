@@ -4,7 +4,6 @@ import {
   type CriterionError,
   type CriterionErrorCode,
   type CriterionName,
-  type CriterionSettings,
   type FailureClass,
 } from 'redrive';
 import { type EvaluationRequest, idOf } from './evaluator.ts';
@@ -136,8 +135,6 @@ export function requestOf(entity: unknown, context: TaskContext | undefined): Ev
     entity,
     ...(typeof entityId === 'string' ? { entityId } : {}),
     ...(typeof chosen === 'string' ? { context: chosen } : {}),
-    ...(typeof settings === 'object' && settings !== null
-      ? { settings: settings as CriterionSettings }
-      : {}),
+    ...(typeof settings === 'object' && settings !== null ? { settings } : {}),
   };
 }

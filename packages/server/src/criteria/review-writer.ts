@@ -6,6 +6,7 @@ import type { FailureReport, Rejected, Reported } from '@redrive/engine';
 import type { Logger } from 'pino';
 import {
   type Clock,
+  type CriterionError,
   type CriterionName,
   type CriterionResult,
   delayFor,
@@ -15,7 +16,7 @@ import type { CriterionCounts } from '../observe/criterion-counts.ts';
 import type { EvaluationRequest } from './evaluator.ts';
 import { type Kept, keptEntity, keyOf, reportOf } from './review-item.ts';
 
-export type Report = (failures: readonly FailureReport[]) => Promise<(Reported | Rejected)[]>;
+type Report = (failures: readonly FailureReport[]) => Promise<(Reported | Rejected)[]>;
 
 interface WriterOptions {
   clock: Clock;
@@ -50,6 +51,8 @@ export class ReviewWriter {
   readonly #options: WriterOptions;
   readonly #waiting = new Map<string, Waiting>();
   #bytes = 0;
+  /** What is being written. It is not known to be written yet. */
+  #underway: readonly Waiting[] = [];
   #report: Report | undefined;
   #timer: unknown;
   #writing: Promise<void> | undefined;
@@ -70,13 +73,23 @@ export class ReviewWriter {
 
   /** How many entries are not written yet. */
   get size(): number {
-    return this.#waiting.size;
+    return this.#waiting.size + this.#underway.length;
   }
 
   add(name: CriterionName, request: EvaluationRequest, { errors }: CriterionResult): void {
     const [error] = errors;
     if (!error) return;
     if (this.#isStopped || this.#isFull()) return this.#drop(1);
+    try {
+      this.#keep(name, request, error);
+    } catch (err) {
+      // An entity that cannot be read must not spoil its answer.
+      this.#options.log.warn({ err }, 'a failed evaluation cannot be written down');
+      this.#drop(1);
+    }
+  }
+
+  #keep(name: CriterionName, request: EvaluationRequest, error: CriterionError): void {
     let kept: Kept | undefined;
     const keep = () => (kept ??= keptEntity(request.entity, this.#options.maxPayloadBytes));
     const messageId = keyOf(name, request, error, () => keep().payload);
@@ -117,12 +130,13 @@ export class ReviewWriter {
   }
 
   #isFull(): boolean {
-    return this.#waiting.size >= MAX_WAITING || this.#bytes >= MAX_WAITING_BYTES;
+    return this.size >= MAX_WAITING || this.#bytes >= MAX_WAITING_BYTES;
   }
 
   #count(): number {
     let count = 0;
     for (const entry of this.#waiting.values()) count += entry.count;
+    for (const entry of this.#underway) count += entry.count;
     return count;
   }
 
@@ -148,14 +162,16 @@ export class ReviewWriter {
   }
 
   async #writeBatch(): Promise<void> {
-    const batch = this.#take();
+    const batch = (this.#underway = this.#take());
     const reports = batch.flatMap(({ report, count }) =>
-      new Array<FailureReport>(Math.min(count, MAX_OCCURRENCES)).fill(report),
+      Array.from({ length: Math.min(count, MAX_OCCURRENCES) }, () => report),
     );
     try {
       const answers = await this.#report!(reports);
+      this.#underway = [];
       this.#wrote(batch, answers);
     } catch (err) {
+      this.#underway = [];
       this.#putBack(batch, err);
     }
   }
@@ -221,7 +237,7 @@ export class ReviewWriter {
     if (nowMs - this.#warnedAt < WARN_EVERY_MS) return;
     this.#warnedAt = nowMs;
     log.warn(
-      { count: this.#dropped, waiting: this.#waiting.size },
+      { count: this.#dropped, waiting: this.size },
       'failed evaluations are not written to the inbox: too many at once',
     );
     this.#dropped = 0;

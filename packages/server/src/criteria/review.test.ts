@@ -62,8 +62,9 @@ async function stageOn(store: Store, more: Partial<typeof settings> = {}) {
       .toEqual([count, occurrences]);
     return items();
   };
-  const happened = (type: EngineEvent['type']) =>
-    expect.poll(() => ended.map((event) => event.type)).toContain(type);
+  const happened = async (type: EngineEvent['type']) => {
+    await expect.poll(() => ended.map((event) => event.type)).toContain(type);
+  };
   return { criteria, evaluator, engine, written, items, lines, ended, happened };
 }
 
@@ -194,7 +195,9 @@ function suite(storeOf: () => Promise<Store>): void {
   });
 }
 
-describe('a failed evaluation in memory', () => suite(async () => memory()));
+describe('a failed evaluation in memory', () => {
+  suite(async () => memory());
+});
 
 describe('a failed evaluation in SQLite', () => {
   suite(async () => {
@@ -205,12 +208,13 @@ describe('a failed evaluation in SQLite', () => {
 });
 
 describePostgres(({ freshDatabase }) => {
-  describe('a failed evaluation', () =>
+  describe('a failed evaluation', () => {
     suite(async () => {
       const database = await freshDatabase();
       cleanups.push(() => database.drop());
       return postgres({ url: database.url, maxConnections: 4 });
-    }));
+    });
+  });
 });
 
 it('is no item where review is switched off', async () => {

@@ -55,7 +55,7 @@ export class RouteWebhook {
 
   #endWindow(): void {
     this.#timer = undefined;
-    for (const [key, cause] of [...this.#causes]) {
+    for (const [key, cause] of this.#causes) {
       if (cause.count === 0) this.#causes.delete(key);
       else {
         this.#causes.set(key, none(cause.last));

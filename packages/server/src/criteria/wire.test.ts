@@ -1,6 +1,11 @@
-import { hasRetriesAvailable, isRetryDelayElapsed } from 'redrive';
+import {
+  criterionNames,
+  evaluateCriterion,
+  hasRetriesAvailable,
+  isRetryDelayElapsed,
+} from 'redrive';
 import { describe, expect, it } from 'vitest';
-import { wireAnswer } from './wire.ts';
+import { answerJson, wireAnswer } from './wire.ts';
 
 const entity = {
   lastAttemptTime: '2026-01-25T21:15:00Z',
@@ -34,4 +39,31 @@ describe('an answer on the wire', () => {
     const far = { ...entity, retryDelaySeconds: 1e15 };
     expect(wireAnswer(isRetryDelayElapsed(far))).toMatchObject({ delay_ms: 1e18, due_at: null });
   });
+});
+
+it('is the same as a text', () => {
+  const entities = [
+    {
+      lastAttemptTime: '2030-01-31T12:00:00Z',
+      currentTime: '2030-01-31T12:00:30Z',
+      retryDelaySeconds: 7,
+      attemptCount: 1,
+    },
+    { lastAttemptTime: '2030-01-31T12:00:00', attemptCount: 1 },
+    {
+      lastAttemptTime: '+275760-09-13T00:00:00Z',
+      currentTime: '+275760-09-13T00:00:00Z',
+      retryDelaySeconds: 60,
+      attemptCount: 1,
+    },
+    { lastAttemptTime: 'never "quoted"' },
+    { attemptCount: 2 },
+    {},
+  ];
+  for (const name of criterionNames) {
+    for (const one of entities) {
+      const result = evaluateCriterion(name, one);
+      expect(answerJson(result)).toBe(JSON.stringify(wireAnswer(result)));
+    }
+  }
 });

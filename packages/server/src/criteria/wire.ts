@@ -34,6 +34,25 @@ export function wireAnswer(result: CriterionResult): WireAnswer {
   return { matches, reason, attempt_count, limit, errors, warnings };
 }
 
+/**
+ * The same as a JSON text. Most answers have neither errors nor warnings, and hold nothing but numbers, words and a time:
+ * these are put together by hand, which takes a third of the time.
+ */
+export function answerJson(result: CriterionResult): string {
+  const { matches, reason, errors, warnings } = result;
+  if (errors.length > 0 || warnings.length > 0) return JSON.stringify(wireAnswer(result));
+  const start = `{"matches":${matches},"reason":"${reason}",`;
+  if (!('delayMs' in result)) {
+    return `${start}"attempt_count":${result.attemptCount},"limit":${result.limit},${NO_NOTES}`;
+  }
+  const { delayMs, elapsedMs, dueAtMs } = result;
+  const dueAt = isoTime(dueAtMs);
+  const time = dueAt === null ? 'null' : `"${dueAt}"`;
+  return `${start}"delay_ms":${delayMs},"elapsed_ms":${elapsedMs},"due_at":${time},${NO_NOTES}`;
+}
+
+const NO_NOTES = '"errors":[],"warnings":[]}';
+
 /** The last ms that a `Date` can hold; past it `toISOString` throws. */
 export const LAST_MS = 8_640_000_000_000_000;
 

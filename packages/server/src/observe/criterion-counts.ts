@@ -25,7 +25,7 @@ export class CriterionCounts {
       {
         results: { match: 0, no_match: 0, error: 0 },
         errors: {},
-        duration: set.criterionDuration.series(name),
+        duration: set.criterionDuration.labels(name),
       },
     ]);
     this.#byName = Object.fromEntries(entries) as Record<CriterionName, OfOne>;

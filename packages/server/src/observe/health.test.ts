@@ -41,10 +41,12 @@ describe('an instance that is well', () => {
     const { health } = healthOf({ broker: { state: { state: 'connected' } } });
     expect(await health.ready()).toEqual({
       ready: true,
-      checks: ['started', 'store', 'broker', 'sources', 'outbox', 'audit', 'inbox'].map((name) => ({
-        name,
-        ok: true,
-      })),
+      checks: ['started', 'store', 'broker', 'sources', 'outbox', 'audit', 'clock', 'inbox'].map(
+        (name) => ({
+          name,
+          ok: true,
+        }),
+      ),
     });
   });
 
@@ -140,6 +142,13 @@ describe('an instance is ready all the same, and warns', () => {
     const detail =
       'a: A message of amqp://***@host is too large. b: it stopped. d: A message has no place.';
     expect(await wrong()).toEqual({ ready: true, told: [{ name: 'sources', ok: true, detail }] });
+  });
+
+  it('when the clock of the host is more than a second from that of the database', async () => {
+    const { wrong } = healthOf({ stats: { clockSkewMs: -1500 } });
+    const detail = expect.stringMatching(/1\.5 s behind the clock of the database/) as string;
+    expect(await wrong()).toEqual({ ready: true, told: [{ name: 'clock', ok: true, detail }] });
+    expect((await healthOf({ stats: { clockSkewMs: 900 } }).wrong()).told).toEqual([]);
   });
 
   it('when review messages are stuck or events of the trail were lost', async () => {

@@ -1,6 +1,8 @@
 import { type Engine, type EngineEvent, isEngineError } from '@redrive/engine';
 import type { Clock } from 'redrive';
+import type { MemberState } from '../cyoda/member.ts';
 import type { Check, Health, Readiness } from '../service-context.ts';
+import { MAX_SKEW_MS, skewSentence } from './skew-watch.ts';
 import { withoutCredentials } from './redact.ts';
 
 /** What is known of the connection to a broker. */
@@ -9,6 +11,11 @@ export interface BrokerWithState {
     state: 'connected' | 'connecting' | 'blocked' | 'closed';
     why?: string;
   };
+}
+
+/** What is known of the member of a Cyoda server. */
+export interface MemberWithState {
+  readonly state: MemberState;
 }
 
 type WatchedEngine = Pick<Engine, 'get' | 'stats'>;
@@ -26,14 +33,15 @@ const NOWHERE = { kind: 'queue', address: 'redrive.health' };
 
 /**
  * Whether this instance can do its work, and what is wrong. `started`, `store` and `broker` make it not ready. `sources`,
- * `outbox`, `audit` and `inbox` only warn: another instance would be no better, and requests are served all the same, so
- * traffic must not be taken away for it.
+ * `outbox`, `audit`, `clock`, `inbox` and `cyoda` only warn: another instance would be no better, and requests are served all
+ * the same, so traffic must not be taken away for it.
  */
 export class HealthChecks implements Health {
   readonly #clock: Clock;
   #step: Step = 'starting';
   #engine: WatchedEngine | undefined;
   #broker: BrokerWithState | undefined;
+  #member: MemberWithState | undefined;
   #inbox: { atMs: number; isFull: boolean; open: number; maxItems: number } | undefined;
   /** Why the last write was not taken. */
   #unwritable: string | undefined;
@@ -44,9 +52,10 @@ export class HealthChecks implements Health {
     this.#clock = clock;
   }
 
-  watch(engine: WatchedEngine, broker?: BrokerWithState): void {
+  watch(engine: WatchedEngine, broker?: BrokerWithState, member?: MemberWithState): void {
     this.#engine = engine;
     this.#broker = broker;
+    this.#member = member;
   }
 
   started(): void {
@@ -78,6 +87,7 @@ export class HealthChecks implements Health {
       ...(this.#broker ? [brokerCheck(this.#broker)] : []),
       ...this.#statsChecks(),
       this.#inboxCheck(),
+      ...(this.#member ? [memberCheck(this.#member)] : []),
     ];
     return { ready: checks.every(({ ok }) => ok), checks };
   }
@@ -118,7 +128,7 @@ export class HealthChecks implements Health {
 
   #statsChecks(): Check[] {
     if (!this.#engine) return [];
-    const { sources, outboxStuck, auditDropped } = this.#engine.stats();
+    const { sources, outboxStuck, auditDropped, clockSkewMs = 0 } = this.#engine.stats();
     const stopped = sources.filter(({ state, why }) => state === 'stopped' || why !== undefined);
     const whys = stopped.map(({ source, why }) => `${source}: ${why ?? 'it stopped.'}`);
     return [
@@ -133,6 +143,7 @@ export class HealthChecks implements Health {
         auditDropped > 0 &&
           `${auditDropped} events of the audit trail were lost since the start: its sink did not take them.`,
       ),
+      warning('clock', Math.abs(clockSkewMs) > MAX_SKEW_MS && skewSentence(clockSkewMs)),
     ];
   }
 
@@ -153,6 +164,13 @@ function brokerCheck({ state: { state, why } }: BrokerWithState): Check {
   if (state === 'connected') return warning('broker', why !== undefined && withoutCredentials(why));
   const because = why === undefined ? '' : `: ${why}`;
   return check('broker', `The connection is ${state}${because}`);
+}
+
+/** A Cyoda server that is away makes nothing else worse: it asks other members meanwhile. */
+function memberCheck({ state: { status, trouble } }: MemberWithState): Check {
+  if (status === 'joined') return warning('cyoda', false);
+  const why = trouble === undefined ? '' : ` ${trouble.code}: ${trouble.message}`;
+  return warning('cyoda', withoutCredentials(`The member is not joined (${status}).${why}`));
 }
 
 /** Not well where there is something to say. */

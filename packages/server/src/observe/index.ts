@@ -13,7 +13,7 @@ import type { ServiceContext } from '../service-context.ts';
 import type { Settings } from '../settings/settings.ts';
 import { CensusTaker } from './census.ts';
 import { Feed } from './events.ts';
-import { type BrokerWithState, HealthChecks } from './health.ts';
+import { type BrokerWithState, HealthChecks, type MemberWithState } from './health.ts';
 import { createLog, engineLog, type LogOutput } from './log.ts';
 import { LossyOutput } from './log-output.ts';
 import { ServiceMetrics } from './metrics.ts';
@@ -21,6 +21,7 @@ import { Notices } from './notices.ts';
 import { observedBroker } from './observed-broker.ts';
 import { observedDelivery } from './observed-delivery.ts';
 import { observedSource } from './observed-source.ts';
+import { SkewWatch } from './skew-watch.ts';
 import { type StoreTimes, timedStore } from './timed-store.ts';
 import { Tracing } from './tracing.ts';
 import { inboxWebhook, WINDOW_MS } from './webhook.ts';
@@ -49,7 +50,7 @@ export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'health
   delivery(delivery: Delivery): Delivery;
   source(source: SourceOptions): SourceOptions;
   /** Before the start: whose numbers are shown, and whose health. `broker` as it was before it was wrapped. */
-  watch(parts: { engine: Engine; broker?: BrokerWithState }): void;
+  watch(parts: { engine: Engine; broker?: BrokerWithState; member?: MemberWithState }): void;
   started(): void;
   /** From now on it says that it is not ready. */
   stopping(): void;
@@ -72,6 +73,7 @@ export function createObservers(options: ObserverOptions): Observers {
   });
   const health = new HealthChecks({ clock });
   const tracing = new Tracing();
+  const skew = new SkewWatch({ clock, log });
   const census = new CensusTaker({
     clock,
     log,
@@ -118,19 +120,23 @@ export function createObservers(options: ObserverOptions): Observers {
     broker: (broker) => observedBroker(broker, parts),
     delivery: (delivery) => observedDelivery(delivery, parts),
     source: (source) => observedSource(source, parts),
-    watch: ({ engine, broker }) => {
+    watch: ({ engine, broker, member }) => {
       webhook?.attach(engine);
-      health.watch(engine, broker);
+      health.watch(engine, broker, member);
+      metrics.cyoda.member = member;
+      skew.watch(engine);
       metrics.watch({ engine, census, ...(broker ? { broker } : {}) });
       census.watch(() => engine.census());
     },
     started: () => {
       health.started();
       census.start();
+      skew.start();
     },
     stopping: () => health.stopping(),
     stop: () => {
       census.stop();
+      skew.stop();
       feed.close();
     },
   };

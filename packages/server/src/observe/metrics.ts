@@ -13,10 +13,12 @@ import type { Clock } from 'redrive';
 import type { Metrics } from '../service-context.ts';
 import type { CensusTaker } from './census.ts';
 import { CriterionCounts } from './criterion-counts.ts';
+import { CyodaCounts } from './cyoda-counts.ts';
 import type { BrokerWithState } from './health.ts';
 import { kindOf, LaneTable, MAX_NAMES, NameTable, OTHER } from './lane-table.ts';
 import { createMetricSet, type MetricSet } from './registry.ts';
 import { snakeCase } from './names.ts';
+import type { PlainSeries } from './plain-histogram.ts';
 
 interface MetricsOptions {
   clock: Clock;
@@ -42,6 +44,14 @@ const brokerStates = ['connected', 'connecting', 'blocked', 'closed'];
 const sourceStates = ['waiting', 'consuming', 'stopped'];
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
+const NO_SLOT = 0;
+
+/** Method and status as one number; only of the methods that are used often. */
+function slotOf(method: string, status: number): number {
+  if (method === 'POST') return status;
+  return method === 'GET' ? -status : NO_SLOT;
+}
+
 /** One series of a histogram: looked up once, not by its labels every time. */
 type Series = Pick<Histogram.Internal<string>, 'observe'>;
 
@@ -52,6 +62,7 @@ type Series = Pick<Histogram.Internal<string>, 'observe'>;
 export class ServiceMetrics implements Metrics {
   readonly #set: MetricSet = createMetricSet();
   readonly criteria = new CriterionCounts(this.#set);
+  readonly cyoda = new CyodaCounts(this.#set);
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #eventReaders: () => number;
@@ -62,7 +73,7 @@ export class ServiceMetrics implements Metrics {
   readonly #drift = new Map<string, Series>();
   readonly #operations = new Map<string, Series>();
   readonly #deliveries = new Map<string, Series>();
-  readonly #requests = new Map<string, Series>();
+  readonly #requests = new Map<string, Map<number, PlainSeries>>();
   readonly #published = new Map<string, number>();
   #leasesLost = 0;
   #known = 0;
@@ -195,16 +206,21 @@ export class ServiceMetrics implements Metrics {
 
   answered(request: { method: string; route: string; status: number; seconds: number }): void {
     const { method, route, status, seconds } = request;
-    const key = `${method} ${status} ${route}`;
-    let series = this.#requests.get(key);
-    if (!series) {
-      const known = this.#routes.of(route);
-      const named = methods.has(method) ? method : 'OTHER';
-      series = this.#set.http.labels(named, known, String(status));
-      // What a client makes up must not be remembered for ever.
-      if (known !== OTHER && named === method) this.#requests.set(key, series);
-    }
-    series.observe(seconds);
+    // By route first: a text that is put together for every request would cost more than to count.
+    const series = this.#requests.get(route)?.get(slotOf(method, status));
+    (series ?? this.#requestSeries(request)).observe(seconds);
+  }
+
+  #requestSeries({ method, route, status }: { method: string; route: string; status: number }) {
+    const known = this.#routes.of(route);
+    const named = methods.has(method) ? method : 'OTHER';
+    const series = this.#set.http.labels(named, known, String(status));
+    // What a client makes up must not be remembered for ever.
+    const slot = slotOf(method, status);
+    if (known === OTHER || slot === NO_SLOT) return series;
+    const slots = this.#requests.get(route) ?? new Map<number, PlainSeries>();
+    this.#requests.set(route, slots.set(slot, series));
+    return series;
   }
 
   counted({ pending, oldestDueInMs, open }: Census, tookMs: number): void {
@@ -295,6 +311,7 @@ export class ServiceMetrics implements Metrics {
     leasesLost.inc(this.#leasesLost);
     known.inc(this.#known);
     this.criteria.write();
+    this.cyoda.write();
     this.#set.eventReaders.set(this.#eventReaders());
     this.#set.logLinesLost.reset();
     this.#set.logLinesLost.inc(this.#logLinesLost());

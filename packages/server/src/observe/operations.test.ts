@@ -28,12 +28,14 @@ const everywhere = ['job', 'instance'];
 
 describe('alerts and dashboard', () => {
   it('are there', () => {
-    expect([alerts.length, panels.length]).toEqual([16, 29]);
+    expect([alerts.length, panels.length]).toEqual([21, 29]);
   });
 
   it.each([...alerts, ...panels])('ask for what there is: %s', (expr) => {
     const asked = [
-      ...expr.matchAll(/\b((?:redrive|retries|retry|http|process|nodejs)_\w+)(\{[^}]*\})?/g),
+      ...expr.matchAll(
+        /\b((?:redrive|retries|retry|criterion|cyoda|http|process|nodejs)_\w+)(\{[^}]*\})?/g,
+      ),
     ];
     expect(asked.length).toBeGreaterThan(0);
     const labels = new Set<string>(everywhere);

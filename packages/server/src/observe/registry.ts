@@ -1,5 +1,4 @@
 /** Every metric of the service, with the sentence that explains it. */
-import { criterionNames } from 'redrive';
 import { PlainHistogram } from './plain-histogram.ts';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
@@ -222,8 +221,7 @@ export function createMetricSet() {
     criterionDuration: new PlainHistogram({
       name: 'criterion_evaluation_duration_seconds',
       help: 'How long one evaluation took, without its way over the network.',
-      label: 'criterion',
-      values: criterionNames,
+      labels: ['criterion'],
       buckets: evaluationSeconds,
       register: registry,
     }),
@@ -235,17 +233,32 @@ export function createMetricSet() {
       'criterion_review_dropped_total',
       'Failed evaluations that were not written to the inbox, because too many waited or the store refused them.',
     ),
+    cyodaConnected: gauge(
+      'cyoda_member_connected',
+      '1 while the member is joined to the Cyoda server, else 0. Absent without CYODA_URL.',
+    ),
+    cyodaJoins: counter(
+      'cyoda_joins_total',
+      'Joins of the Cyoda server, by result. joined: the server greeted. CYODA_…: the code of what kept the member from joining, or ended its stream.',
+      ['result'],
+    ),
+    cyodaRequests: counter(
+      'cyoda_requests_total',
+      'Requests of the Cyoda server by outcome. failed: answered with the code of an error. refused: unknown name, or unreadable. dropped: the stream was gone before the answer.',
+      ['outcome'],
+    ),
     clockSkew: gauge(
       'redrive_clock_skew_seconds',
       "How far this host's clock is ahead of the database's; negative: behind. 0 within what can be told.",
     ),
 
-    http: histogram(
-      'http_request_duration_seconds',
-      'Requests to the API by method, route and status.',
-      fastSeconds,
-      ['method', 'route', 'status'],
-    ),
+    http: new PlainHistogram({
+      name: 'http_request_duration_seconds',
+      help: 'Requests to the API by method, route and status.',
+      labels: ['method', 'route', 'status'],
+      buckets: fastSeconds,
+      register: registry,
+    }),
   };
   collectDefaultMetrics({ register: registry });
   return set;

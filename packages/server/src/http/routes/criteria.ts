@@ -4,7 +4,7 @@ import type { Static } from 'typebox';
 import { explainAnswer } from '../../criteria/explain.ts';
 import type { RecentAnswer } from '../../criteria/recent.ts';
 import { settingsFaults, settingsView } from '../../criteria/settings.ts';
-import { wireAnswer } from '../../criteria/wire.ts';
+import { answerJson, wireAnswer } from '../../criteria/wire.ts';
 import type { ServiceContext } from '../../service-context.ts';
 import { type WireFault, wireFaults } from '../faults.ts';
 import { Problem } from '../problem.ts';
@@ -84,16 +84,9 @@ function answerText(
   name: CriterionName,
   { entity, entities, entity_id, context, settings }: Body,
 ): string {
-  const about = {
-    ...(entity_id === undefined ? {} : { entityId: entity_id }),
-    ...(context === undefined ? {} : { context }),
-    ...(settings === undefined ? {} : { settings }),
-  };
-  if (!entities) return JSON.stringify(wireAnswer(evaluator.evaluate(name, { entity, ...about })));
-  const items = entities.map((one) =>
-    wireAnswer(evaluator.evaluate(name, { entity: one, ...about })),
-  );
-  return JSON.stringify({ items });
+  const ask = (one: unknown) =>
+    answerJson(evaluator.evaluate(name, { entity: one, entityId: entity_id, context, settings }));
+  return entities ? `{"items":[${entities.map(ask).join(',')}]}` : ask(entity);
 }
 
 /** What the schema cannot say. */

@@ -4,7 +4,7 @@ import { type TSchema, Type } from 'typebox';
 import { choice, ref, Time } from './common.ts';
 import { examples } from './examples.ts';
 
-export const MAX_ENTITIES = 10_000;
+const MAX_ENTITIES = 10_000;
 
 const codes = [
   'DATA_UNAVAILABLE',
