@@ -12,7 +12,7 @@ export interface Mutant {
 export const mutants: readonly Mutant[] = [
   {
     name: 'settle before deliver',
-    file: 'courier.ts',
+    file: 'dispatch/courier.ts',
     from: 'entry.delivery = this.#deliver(entry);',
     to: `void this.#settler.settle({ id: task.id, lease: task.lease ?? 0, to: 'done' });
     entry.delivery = this.#deliver(entry);`,
@@ -20,14 +20,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'no fencing',
-    file: 'moves.ts',
+    file: 'model/moves.ts',
     from: "if (!task || task.lease !== by.lease || task.status !== 'pending') return",
     to: "if (!task || task.status !== 'pending') return",
     seed: 2,
   },
   {
     name: 'ack before commit',
-    file: 'consumer.ts',
+    file: 'intake/consumer.ts',
     from: 'if (arrivals.length > 0) results = await this.#store(messages',
     to: `await this.#consumer?.ack(messages);
       if (arrivals.length > 0) results = await this.#store(messages`,
@@ -35,7 +35,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'ignore an arrival in delivery',
-    file: 'moves.ts',
+    file: 'model/moves.ts',
     from: 'if (task.lease !== undefined) return arriveInDelivery(arrival, task, nowMs, seed);',
     to: "if (task.lease !== undefined) return { result: 'duplicate' };",
     seed: 5,
@@ -49,35 +49,35 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'start whatever was claimed',
-    file: 'dispatcher.ts',
+    file: 'dispatch/dispatcher.ts',
     from: 'if (this.#host.clock.monotonic() + needMs <= entry.leaseUntil) this.#courier.start(entry);',
     to: 'if (needMs > 0) this.#courier.start(entry);',
     seed: 49,
   },
   {
     name: 'deliver before the new due time',
-    file: 'moves.ts',
+    file: 'model/moves.ts',
     from: "if (task.dueAtMs > nowMs) return 'NOT_DUE';",
     to: '',
     seed: 8,
   },
   {
     name: 'never give up on lost workers',
-    file: 'moves.ts',
+    file: 'model/moves.ts',
     from: "if (task.claims > limits.maxLostLeases) return 'WORKER_LOST';",
     to: '',
     seed: 3,
   },
   {
     name: 'a failed task without its item',
-    file: 'moves.ts',
+    file: 'model/moves.ts',
     from: "return { result: 'settled', task: failed, item: by.item, ...outbox, ...record };",
     to: "return { result: 'settled', task: failed, ...outbox, ...record };",
     seed: 1,
   },
   {
     name: 'replay what is closed',
-    file: 'item-moves.ts',
+    file: 'model/item-moves.ts',
     from: "if (item.state !== 'open') return { result: 'closed' };",
     to: '',
     seed: 7,
@@ -91,28 +91,28 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a replay does not wait for its turn',
-    file: 'item-moves.ts',
+    file: 'model/item-moves.ts',
     from: 'blocked: task.orderingKey !== undefined,',
     to: 'blocked: false,',
     seed: 514,
   },
   {
     name: 'a canary without steps',
-    file: 'jobs.ts',
+    file: 'model/jobs.ts',
     from: 'size === undefined ? CHUNK : size - job.stepSent',
     to: 'CHUNK',
     seed: 14,
   },
   {
     name: 'a step passes while it is under way',
-    file: 'jobs.ts',
+    file: 'model/jobs.ts',
     from: "if (tally.underway > 0) return { do: 'wait', ms: LOOK_MS, isLook: true };",
     to: '',
     seed: 6,
   },
   {
     name: 'send before the members are fixed',
-    file: 'jobs.ts',
+    file: 'model/jobs.ts',
     from: 'if (job.before !== undefined) return',
     to: 'if (job.before !== undefined && job.total === 0) return',
     seed: 6,
@@ -148,7 +148,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a step passes by a count from within its observation',
-    file: 'jobs.ts',
+    file: 'model/jobs.ts',
     from: 'const waitMs = untilMs - countedMs;',
     to: 'const waitMs = untilMs - nowMs;',
     seed: 864,
