@@ -1,6 +1,6 @@
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import { traceRequests } from '../observe/traced-requests.ts';
+import { type RequestTracing, traceRequests } from '../observe/traced-requests.ts';
 import type { ServiceContext } from '../service-context.ts';
 import { BodyBudget } from './body-budget.ts';
 import { readBody } from './body.ts';
@@ -69,8 +69,7 @@ export async function buildApp(
   app.addHook('onRoute', (route) => routes.add(route));
   await addDocument(app, version, context);
   const state: State = { isStopping: false, wasStoreThere: false };
-  addHooks(app, context, state, routes, connections);
-  traceRequests(app);
+  addHooks(app, context, state, routes, connections, traceRequests(app));
   addErrors(app, context, state, routes);
   // One who takes in or delivers only answers how it is.
   const isApi = settings.only === undefined || settings.only === 'api';
@@ -95,6 +94,7 @@ function addHooks(
   state: State,
   routes: RouteList,
   connections: Connections,
+  tracing: RequestTracing,
 ): void {
   const guard = createGuard(settings);
   const deadlines = new Deadlines(settings.requestTimeoutMs);
@@ -107,7 +107,9 @@ function addHooks(
   app.addHook('onRequest', (request, reply, done) => {
     deadlines.begin(reply);
     void reply.headers(securityHeaders);
-    done(begin(request, reply));
+    const refused = begin(request, reply);
+    if (!refused) tracing.begin(request, reply);
+    done(refused);
   });
 
   /** What speaks against reading its body, before anybody reads a body that nobody wants. */
@@ -138,6 +140,7 @@ function addHooks(
     const route = routeOptions.url ?? 'unknown';
     state.wasStoreThere ||= status < 300 && route.startsWith('/api/') && !storeless.test(route);
     metrics.answered({ method, route, status, seconds: elapsedTime / 1000 });
+    tracing.end(request, status);
     done();
   });
 }

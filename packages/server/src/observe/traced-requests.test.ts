@@ -1,15 +1,28 @@
 import { trace } from '@opentelemetry/api';
-import fastify from 'fastify';
+import fastify, { type FastifyInstance } from 'fastify';
 import { describe, expect, it } from 'vitest';
 import { exporter, idOf, spanId, spans, traceId, traceparent, withTracing } from './spans.test.ts';
 import { traceRequests } from './traced-requests.ts';
 
 withTracing();
 
+/** As the API calls it from its own hooks. */
+function addTracing(app: FastifyInstance): void {
+  const tracing = traceRequests(app);
+  app.addHook('onRequest', (request, reply, done) => {
+    tracing.begin(request, reply);
+    done();
+  });
+  app.addHook('onResponse', (request, reply, done) => {
+    tracing.end(request, reply.statusCode);
+    done();
+  });
+}
+
 describe('a request', () => {
   function appOf() {
     const app = fastify();
-    traceRequests(app);
+    addTracing(app);
     const active = () => trace.getActiveSpan()?.spanContext().spanId;
     app.post('/things/:id', (request) => ({
       traceparent: request.traceparent,
@@ -74,7 +87,7 @@ describe('a request', () => {
 
   it('whose caller goes away ends as an error', async () => {
     const app = fastify();
-    traceRequests(app);
+    addTracing(app);
     const ended = Promise.withResolvers<void>();
     const began = Promise.withResolvers<void>();
     app.addHook('onRequestAbort', (_request, done) => {

@@ -6,7 +6,7 @@ import {
   trace,
   ROOT_CONTEXT,
 } from '@opentelemetry/api';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { activeTracer } from './tracing.ts';
 import { readTraceparent, writeTraceparent } from './traceparent.ts';
 
@@ -20,20 +20,34 @@ declare module 'fastify' {
 /** Asked all the time by machines, or open for hours: nobody wants these among the traces. */
 const untraced = /^\/(metrics|health\/|api\/v1\/events)/;
 
+/** Called from the hooks of the API: hooks of its own would cost every request, traced or not. */
+export interface RequestTracing {
+  begin(request: FastifyRequest, reply: FastifyReply): void;
+  end(request: FastifyRequest, status: number): void;
+}
+
 /**
  * A span for every request, within the trace of its caller. `request.traceparent` is what a submit gives to its tasks where
  * the caller gave none with the task itself.
  */
-export function traceRequests(app: FastifyInstance): void {
+export function traceRequests(app: FastifyInstance): RequestTracing {
   const spans = new WeakMap<FastifyRequest, Span>();
   app.decorateRequest('traceparent', undefined);
 
-  app.addHook('onRequest', (request, _reply, done) => {
+  // Not before the body is read: what comes with its last byte knows nothing of what was active at the first.
+  app.addHook('preValidation', (request, _reply, done) => {
+    const span = spans.get(request);
+    if (span) context.with(trace.setSpan(context.active(), span), done);
+    else done();
+  });
+  return { begin, end };
+
+  function begin(request: FastifyRequest, reply: FastifyReply): void {
     const sent = request.headers['traceparent'];
-    const caller = readTraceparent(sent);
+    const caller = sent === undefined ? undefined : readTraceparent(sent);
     if (caller) request.traceparent = sent as string;
-    const tracer = untraced.test(request.url) ? undefined : activeTracer();
-    if (!tracer) return done();
+    const tracer = activeTracer();
+    if (!tracer || untraced.test(request.url)) return;
     const route = request.routeOptions.url;
     const name = route === undefined ? request.method : `${request.method} ${route}`;
     const attributes = {
@@ -42,28 +56,12 @@ export function traceRequests(app: FastifyInstance): void {
     };
     const origin = caller ? trace.setSpanContext(ROOT_CONTEXT, caller) : ROOT_CONTEXT;
     const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, origin);
-    if (span.isRecording()) {
-      spans.set(request, span);
-      request.traceparent = writeTraceparent(span.spanContext());
-    }
-    done();
-  });
-
-  // Not before the body is read: what comes with its last byte knows nothing of what was active at the first.
-  app.addHook('preValidation', (request, _reply, done) => {
-    const span = spans.get(request);
-    if (span) context.with(trace.setSpan(context.active(), span), done);
-    else done();
-  });
-
-  app.addHook('onResponse', (request, reply, done) => {
-    end(request, reply.statusCode);
-    done();
-  });
-  app.addHook('onRequestAbort', (request, done) => {
-    end(request, undefined);
-    done();
-  });
+    if (!span.isRecording()) return;
+    spans.set(request, span);
+    request.traceparent = writeTraceparent(span.spanContext());
+    // Where it has not ended by then, the caller has gone before its answer.
+    reply.raw.once('close', () => end(request, undefined));
+  }
 
   /** Without a status: the caller has gone. */
   function end(request: FastifyRequest, status: number | undefined): void {
