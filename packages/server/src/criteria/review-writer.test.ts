@@ -93,6 +93,18 @@ it('holds 32 MiB at most', () => {
   expect(dropped()).toBe(1000 - writer.size);
 });
 
+it('holds 32 MiB at most also of what the store did not take', async () => {
+  const { clock, writer, report, add, store, dropped } = writerOf();
+  writer.attach(report);
+  store.isAway = true;
+  for (let i = 0; i < 400; i++) add(i, { blob: 'x'.repeat(60_000) });
+  await clock.advance(100);
+  expect([writer.size, dropped()]).toEqual([400, 0]);
+  for (let i = 400; i < 1000; i++) add(i, { blob: 'x'.repeat(60_000) });
+  expect(writer.size).toBeLessThan(600);
+  expect(dropped()).toBe(1000 - writer.size);
+});
+
 it('writes at most 50 occurrences of one entity at once', async () => {
   const { clock, writer, report, add, dropped, written } = writerOf();
   writer.attach(report);
