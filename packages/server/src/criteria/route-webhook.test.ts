@@ -14,9 +14,10 @@ function routeOf() {
   const base = { url, serviceName: 'retry-scheduler', instance: 'i-1', clock, log };
   const route = new RouteWebhook({ ...base, audience: 'operations' });
   const sent: { body: Record<string, unknown>; key: string | undefined }[] = [];
-  const engine = { fails: undefined as Error | undefined };
+  const engine = { fails: undefined as Error | undefined, waits: undefined as unknown };
   route.attach({
     submit: async (_: unknown, body: unknown, options?: { dedupeKey?: string }) => {
+      await engine.waits;
       if (engine.fails) throw engine.fails;
       sent.push({ body: body as Record<string, unknown>, key: options?.dedupeKey });
       return { id: '', status: 'accepted' };
@@ -82,6 +83,24 @@ it('tells of what it could not tell in the next minute', async () => {
   await clock.advance(30_000);
   expect(sent.map(({ body }) => [body['count'], body['first_at']])).toEqual([
     [2, '2030-01-31T00:00:00.000Z'],
+  ]);
+});
+
+it('counts what failed while it could not tell of those before', async () => {
+  const { clock, sent, add, engine } = routeOf();
+  const answer = Promise.withResolvers<void>();
+  engine.fails = new EngineError('STORE_UNAVAILABLE', 'away');
+  engine.waits = answer.promise;
+  add();
+  await clock.advance(10_000);
+  add();
+  add();
+  answer.resolve();
+  await clock.advance(20_000);
+  engine.fails = undefined;
+  await clock.advance(30_000);
+  expect(sent.map(({ body }) => [body['count'], body['first_at'], body['last_at']])).toEqual([
+    [3, '2030-01-31T00:00:00.000Z', '2030-01-31T00:00:10.000Z'],
   ]);
 });
 
