@@ -111,6 +111,24 @@ describe('a delivery that takes too long', () => {
     expect(started).toBe(2);
   });
 
+  it('keeps its slot also from what was claimed for it in advance', async () => {
+    const { clock, engine } = stage({ lease: '30s', heartbeat: '10s' });
+    const started: number[] = [];
+    engine.handle('deaf', { timeout: '5s', concurrency: 1, failures: 100 }, (n: number) => {
+      started.push(n);
+      return n === 2 ? new Promise(nothing) : undefined;
+    });
+    // The first shows the pace of the lane, and with that the third waits here behind the second.
+    await engine.submitMany([1, 2, 3].map((payload) => ({ to: 'deaf', payload })));
+    await engine.start();
+    await clock.advance('1s');
+    expect(engine.stats()).toMatchObject({ running: 1, held: 2 });
+    await clock.advance('33s');
+    expect(started).toEqual([1, 2]);
+    await clock.advance('1s');
+    expect(started).toEqual([1, 2, 3]);
+  });
+
   it('gives its slot back as soon as it really ends', async () => {
     const { clock, engine, events } = stage();
     const ends: (() => void)[] = [];
