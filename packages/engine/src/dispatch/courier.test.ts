@@ -195,6 +195,28 @@ describe('a heartbeat', () => {
     expect(reasons).toEqual([]);
   });
 
+  it('keeps a lease from when it was sent, however late its answer comes', async () => {
+    const { clock, engine, store } = stage({ lease: '30s', heartbeat: '10s' });
+    const { renew } = store;
+    let calls = 0;
+    store.renew = async (leases, leaseMs) => {
+      calls += 1;
+      if (calls > 1) throw away();
+      const answer = await renew.call(store, leases, leaseMs);
+      await sleep(clock, 15_000);
+      return answer;
+    };
+    const reasons: unknown[] = [];
+    engine.handle('long', { timeout: '1h' }, obedient(reasons));
+    await engine.start();
+    await engine.submit('long', 1);
+    await clock.advance('39s');
+    expect(reasons).toEqual([]);
+    // Others may have it now: it was renewed at 10 s, not at 25 s.
+    await clock.advance('1s');
+    expect(reasons).toEqual(['The lease of this task was lost.']);
+  });
+
   it('renews in steps of a thousand, and what waits here too', async () => {
     const { clock, engine, store } = stage({ lease: '30s', heartbeat: '10s' });
     const { renew } = store;
