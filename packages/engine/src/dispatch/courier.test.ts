@@ -341,6 +341,24 @@ describe('a settle', () => {
     expect(new Set(said)).toEqual(new Set(['settling failed, trying again']));
   });
 
+  it('that waits for the store keeps its task from being claimed here once more, without a lease too', async () => {
+    const { clock, engine, store } = stage({ lease: '30s', heartbeat: '10s', poll: '1s' });
+    const { settle, renew } = store;
+    let isAway = true;
+    store.settle = (batch) => (isAway ? Promise.reject(away()) : settle.call(store, batch));
+    store.renew = (...of) => (isAway ? Promise.reject(away()) : renew.apply(store, of));
+    let runs = 0;
+    engine.handle('quick', () => void (runs += 1));
+    await engine.start();
+    const { id } = await engine.submit('quick', 1);
+    await clock.advance('5m');
+    expect(runs).toBe(1);
+    isAway = false;
+    await clock.advance('30s');
+    expect(await engine.get(id)).toMatchObject({ status: 'done' });
+    expect(runs).toBe(1);
+  });
+
   it('of a row that is locked waits a moment, and holds up no other', async () => {
     const { clock, engine, store } = stage();
     const { settle } = store;
