@@ -120,6 +120,16 @@ describe('single calls', () => {
     const results = await Promise.allSettled([intake.add(submitted()), intake.add(submitted())]);
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   });
+
+  it('that failed take no room from those after them', async () => {
+    const { intake, store } = stage();
+    store.insert = () => Promise.reject(away());
+    const payload = new Uint8Array(100 * 1024 * 1024);
+    for (let calls = 0; calls < 5; calls++) {
+      const added = intake.add(submitted(newTask({ payload })));
+      await expect(added).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    }
+  });
 });
 
 describe('a slow store', () => {
