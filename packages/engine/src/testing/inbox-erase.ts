@@ -300,6 +300,25 @@ export const pruneItemsCases: StoreCases = {
     deepEqual(await store.attempts(task.id), []);
   },
 
+  'leaves the executions of a deleted task until its last item goes': async ({ store, pass }) => {
+    const { task, item: first } = await dead(store);
+    await actOne(store, first, { type: 'replay' });
+    await pass(5);
+    await failIn(store, 'a');
+    const last = await openItem(store, task.id);
+    await actOne(store, last, { type: 'resolve' });
+    const attempts = await store.attempts(task.id);
+    equal(attempts.length, 2);
+    await pass(5);
+    const olderThanMs = { done: 0, retried: 0, cancelled: 0 };
+    equal(await store.prune({ olderThanMs, limit: 10 }), 1);
+    equal(await store.pruneItems({ closedForMs: 0, limit: 1 }), 1);
+    deepEqual(ids((await store.items({ limit: 10 })).items), [last.id]);
+    deepEqual(await store.attempts(task.id), attempts);
+    equal(await store.pruneItems({ closedForMs: 0, limit: 1 }), 1);
+    deepEqual(await store.attempts(task.id), []);
+  },
+
   'keeps the original of one that was changed, when its task is deleted': async ({
     store,
     pass,
