@@ -1,5 +1,5 @@
 /**
- * Writes what is derived from the source: the JSON Schema of a policy, the tables of reference pages, and the example of
+ * Writes what is derived from the source: the JSON Schemas of policies, the tables of reference pages, and the example of
  * a configuration.
  * `--check` only compares, and fails when something is out of date.
  */
@@ -12,15 +12,22 @@ import { peersTable } from '../test/peers/table.ts';
 import { configurationTables, dotenvExample, otherTable } from './configuration-reference.ts';
 import { cliReference } from './cli-reference.ts';
 import { describeFields, policySchema, policyTable } from './policy-reference.ts';
+import { describeRoutingFields, routingSchema, routingTables } from './routing-reference.ts';
 
 const root = new URL('../', import.meta.url);
 const [cli, api] = await Promise.all([cliReference(), httpReference()]);
 const source = readFileSync(new URL('packages/core/src/policy-fields.ts', root), 'utf8');
 const descriptions = describeFields(source);
+const routing = describeRoutingFields(
+  readFileSync(new URL('packages/core/src/routing/routing-fields.ts', root), 'utf8'),
+);
 
 const outputs: Record<string, (before: string) => string> = {
   'packages/core/retry-policy.schema.json': () =>
     `${JSON.stringify(policySchema(descriptions), null, 2)}\n`,
+  'packages/core/policy.schema.json': () => `${JSON.stringify(routingSchema(routing), null, 2)}\n`,
+  'docs/reference/routing-policy.md': (before) =>
+    between(before, '<!-- fields -->', '<!-- /fields -->', routingTables(routing)),
   'README.md': (before) =>
     between(before, '<!-- peers -->', '<!-- /peers -->', `${peersTable()}\n`),
   'docs/reference/policy.md': (before) =>

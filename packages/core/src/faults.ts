@@ -101,7 +101,7 @@ function didYouMean(near: string | undefined): string {
   return ` Did you mean '${near}'?${note}`;
 }
 
-function show(value: unknown): string {
+export function show(value: unknown): string {
   let text: string;
   if (typeof value === 'string') text = `'${value}'`;
   else if (Array.isArray(value)) text = `a list of ${value.length}`;

@@ -63,7 +63,12 @@ export function joinPath(path: string, name: string): string {
   return path ? `${path}.${name}` : name;
 }
 
-function readValue(field: Field | Name, value: unknown, path: string, faults: Fault[]): unknown {
+export function readValue(
+  field: Field | Name,
+  value: unknown,
+  path: string,
+  faults: Fault[],
+): unknown {
   switch (field.kind) {
     case 'integer':
     case 'number':
@@ -119,7 +124,7 @@ function readList(
 }
 
 /** By its tag, so that a promise, a map or a date is not taken for an object without fields. */
-function isObject(value: unknown): value is Values {
+export function isObject(value: unknown): value is Values {
   return Object.prototype.toString.call(value) === '[object Object]';
 }
 

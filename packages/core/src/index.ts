@@ -95,3 +95,11 @@ export type {
 export { simulate, type Simulation } from './simulate.ts';
 export type { AttemptOutcome, LoadBucket, Percentiles } from './simulate-measures.ts';
 export type { DefinedWorld, World } from './simulate-world.ts';
+export type { PolicyNote } from './routing/lint-policy.ts';
+export type { ConditionValue, RoutingPolicyDocument } from './routing/routing-fields.ts';
+export {
+  defineRoutingPolicy,
+  parseRoutingPolicy,
+  type RoutingPolicy,
+  type RoutingPolicyOptions,
+} from './routing/routing-policy.ts';
