@@ -73,6 +73,6 @@ const emptyFaults: Plugin = {
   name: 'empty-faults',
   load: (id) =>
     id.endsWith('/core/src/faults.ts')
-      ? `export const explainFault = () => ''; export const nearest = () => undefined;`
+      ? `export const explainFault = () => ''; export const nearest = () => undefined; export const show = String;`
       : undefined,
 };

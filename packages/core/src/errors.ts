@@ -17,6 +17,8 @@ export const errorCodes = {
   ABORTED: 'The caller aborted.',
   RETRY_AFTER_TOO_LONG: 'The server asked for a longer wait than `maxRetryAfter`.',
   TOO_MANY_UNCOUNTED: 'More than `maxUncounted` failures that consume no attempt.',
+  INVALID_CONTEXT: 'A routing context has faults; `faults` lists all of them.',
+  UNKNOWN_PROVIDER: 'A routing context names a provider that its policy does not have.',
   BEFORE_RETRY_FAILED: 'The callback `beforeRetry` failed, so the next attempt was not started.',
 } as const;
 

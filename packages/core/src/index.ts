@@ -95,7 +95,21 @@ export type {
 export { simulate, type Simulation } from './simulate.ts';
 export type { AttemptOutcome, LoadBucket, Percentiles } from './simulate-measures.ts';
 export type { DefinedWorld, World } from './simulate-world.ts';
+export {
+  decideRoute,
+  type RetryInfo,
+  type RouteDecision,
+  type RouteOptions,
+} from './routing/decide-route.ts';
+export {
+  type DetailLevel,
+  type ExplanationContext,
+  type ExplanationDetails,
+  explainRoute,
+  type RouteExplanation,
+} from './routing/explain-route.ts';
 export type { PolicyNote } from './routing/lint-policy.ts';
+export type { ContextWarning, RouteContext, StickySession } from './routing/route-context.ts';
 export type { ConditionValue, RoutingPolicyDocument } from './routing/routing-fields.ts';
 export {
   defineRoutingPolicy,

@@ -1,0 +1,8 @@
+import type { Suite } from '../result.ts';
+import { deciding } from './decide.ts';
+
+export const suite: Suite = {
+  name: 'route',
+  about: 'routing between providers: the decision and the router',
+  cases: [deciding],
+};
