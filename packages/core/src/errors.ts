@@ -19,6 +19,9 @@ export const errorCodes = {
   TOO_MANY_UNCOUNTED: 'More than `maxUncounted` failures that consume no attempt.',
   INVALID_CONTEXT: 'A routing context has faults; `faults` lists all of them.',
   UNKNOWN_PROVIDER: 'A routing context names a provider that its policy does not have.',
+  NO_FALLBACK: 'No rule of the routing policy leads to another provider.',
+  NO_PROVIDERS: 'No provider of the routing policy can be called now.',
+  STREAM_CUT: 'A streaming answer ended before its end was seen.',
   BEFORE_RETRY_FAILED: 'The callback `beforeRetry` failed, so the next attempt was not started.',
 } as const;
 

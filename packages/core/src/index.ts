@@ -117,3 +117,29 @@ export {
   type RoutingPolicy,
   type RoutingPolicyOptions,
 } from './routing/routing-policy.ts';
+export type { RouteAttempt } from './routing/router/leg.ts';
+export type { ProviderHealth } from './routing/router/provider-health.ts';
+export {
+  isRouteError,
+  type RouteAttemptRecord,
+  RouteError,
+  type RouteErrorCode,
+} from './routing/router/route-error.ts';
+export {
+  createRouter,
+  type RouteCallOptions,
+  type RouteEvent,
+  type Router,
+  type RouteResult,
+} from './routing/router/router.ts';
+export type {
+  RouteProvider,
+  RouteProviders,
+  RouterOptions,
+} from './routing/router/router-options.ts';
+export {
+  memorySticky,
+  type MemoryStickyOptions,
+  type StickyStore,
+} from './routing/router/sticky-store.ts';
+export type { StreamOptions } from './routing/router/stream-guard.ts';

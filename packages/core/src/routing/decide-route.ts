@@ -81,8 +81,7 @@ export function decideRoute(
       ? choose(given, read, seed, nowMs)
       : afterFailure(given, read, status, seed);
   const explanation = explanationOf(given, read, outcome, seed, detailLevel);
-  const decided: Decided = { explanation, seed, context: read.next, warnings: read.warnings };
-  return withResult(read.next, outcome, decided);
+  return withResult(read, outcome, explanation, seed);
 }
 
 /** The first choice: the session's provider, else a weighted draw. */
@@ -186,35 +185,42 @@ function isOut({ exhausted, open }: ReadContext, name: string): boolean {
 }
 
 /** Completes the next context, and puts the outcome in the form of the contract. */
-function withResult(next: RouteContext, outcome: Outcome, decided: Decided): RouteDecision {
+function withResult(
+  { next, warnings }: ReadContext,
+  outcome: Outcome,
+  explanation: RouteExplanation,
+  seed: number,
+): RouteDecision {
+  // Written out below: a spread for each decision would be a good part of its cost.
+  const context: RouteContext = next;
   switch (outcome.reason) {
     case 'sticky':
     case 'weighted': {
       const { provider } = outcome;
-      next.current_provider = provider;
-      return { result: 'ok', provider, ...decided };
+      context.current_provider = provider;
+      return { result: 'ok', provider, explanation, seed, context, warnings };
     }
     case 'retry': {
       const { provider, rule, used, backoffMs } = outcome;
-      next[rule.counter] = used;
+      context[rule.counter] = used;
       const retryInfo = infoOf(rule, used, backoffMs);
-      return { result: 'retry', provider, retryInfo, ...decided };
+      return { result: 'retry', provider, retryInfo, explanation, seed, context, warnings };
     }
     case 'fallback':
     case 'circuit_breaker_fallback': {
       const { provider, rule, used } = outcome;
-      const left = next.current_provider as string;
-      const before = next.exhausted_providers ?? [];
-      next.exhausted_providers = before.includes(left) ? before : [...before, left];
-      next.current_provider = provider;
+      const left = context.current_provider as string;
+      const before = context.exhausted_providers ?? [];
+      context.exhausted_providers = before.includes(left) ? before : [...before, left];
+      context.current_provider = provider;
       // The wait was asked for by the provider that was left.
-      if (next.retry_after_ms != null) next.retry_after_ms = null;
+      if (context.retry_after_ms != null) context.retry_after_ms = null;
       const retryInfo = infoOf(rule, Math.min(used, rule.retry), 0);
-      return { result: 'ok', provider, retryInfo, ...decided };
+      return { result: 'ok', provider, retryInfo, explanation, seed, context, warnings };
     }
     case 'no_fallback':
     case 'no_providers':
-      return { result: 'error', error: outcome.reason, ...decided };
+      return { result: 'error', error: outcome.reason, explanation, seed, context, warnings };
   }
 }
 

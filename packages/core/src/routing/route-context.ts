@@ -123,25 +123,38 @@ function checkCounter(
 }
 
 function checkKinds(context: RouteContext): void {
-  const faults: [string, string][] = [];
   const { request_id: id, current_provider: current, status } = context;
   const { sticky, retry_after_ms: waitMs, skip_retry: skip } = context;
-  const not = (path: string, value: unknown, wanted: string) =>
-    faults.push([path, `${show(value)} is not ${wanted}.`]);
-  if (id != null && !isTextOrNumber(id)) not('request_id', id, 'a text or a number');
-  if (current != null && typeof current !== 'string') not('current_provider', current, 'a text');
-  if (status != null && !isTextOrNumber(status)) not('status', status, 'a text or a number');
+  let faults: [string, string][] | undefined;
+  if (id != null && !isTextOrNumber(id)) {
+    (faults ??= []).push(not('request_id', id, 'a text or a number'));
+  }
+  if (current != null && typeof current !== 'string') {
+    (faults ??= []).push(not('current_provider', current, 'a text'));
+  }
+  if (status != null && !isTextOrNumber(status)) {
+    (faults ??= []).push(not('status', status, 'a text or a number'));
+  }
   if (waitMs != null && !(typeof waitMs === 'number' && waitMs >= 0)) {
-    not('retry_after_ms', waitMs, 'a number of ms of at least 0');
+    (faults ??= []).push(not('retry_after_ms', waitMs, 'a number of ms of at least 0'));
   }
-  if (skip != null && typeof skip !== 'boolean') not('skip_retry', skip, 'true or false');
-  if (sticky != null) {
-    const { provider, expires_at_ms: until } = Object(sticky) as Partial<StickySession>;
-    if (typeof provider !== 'string' || typeof until !== 'number') {
-      not('sticky', sticky, 'an object with provider, a text, and expires_at_ms, a number');
-    }
+  if (skip != null && typeof skip !== 'boolean') {
+    (faults ??= []).push(not('skip_retry', skip, 'true or false'));
   }
-  if (faults.length > 0) refuse(faults);
+  if (sticky != null && !isSession(sticky)) {
+    const wanted = 'an object with provider, a text, and expires_at_ms, a number';
+    (faults ??= []).push(not('sticky', sticky, wanted));
+  }
+  if (faults) refuse(faults);
+}
+
+function not(path: string, value: unknown, wanted: string): [string, string] {
+  return [path, `${show(value)} is not ${wanted}.`];
+}
+
+export function isSession(value: unknown): value is StickySession {
+  const { provider, expires_at_ms: until } = Object(value) as Partial<StickySession>;
+  return typeof provider === 'string' && typeof until === 'number';
 }
 
 function isTextOrNumber(value: unknown): boolean {

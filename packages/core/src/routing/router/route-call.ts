@@ -1,0 +1,389 @@
+import { isThenable, notify } from '../../notify.ts';
+import type { Runtime } from '../../runtime.ts';
+import { reportFault } from '../../system.ts';
+import { Watch } from '../../watch.ts';
+import { decideRoute, type RouteDecision } from '../decide-route.ts';
+import { scalarText } from '../read-document.ts';
+import { isSession, type RouteContext, type StickySession } from '../route-context.ts';
+import { discard, Leg, type LegEnd, type LegOwner } from './leg.ts';
+import type { ProviderState } from './provider-health.ts';
+import { type RouteAttemptRecord, RouteError, type RouteErrorCode } from './route-error.ts';
+import type { RouteEvent, RouteResult } from './router.ts';
+import type { RouterSettings } from './router-options.ts';
+import type { StickyStore } from './sticky-store.ts';
+
+/** What the calls of a router share. */
+export interface RouterParts {
+  settings: RouterSettings;
+  states: ReadonlyMap<string, ProviderState>;
+  sticky: StickyStore | undefined;
+}
+
+type Chosen = Exclude<RouteDecision, { result: 'error' }>;
+type Failed = Extract<LegEnd, { kind: 'failed' }>;
+type Distribute<T> = T extends unknown ? Omit<T, 'requestId' | 'seed'> : never;
+
+/** A store of sessions that is slower than this counts as having none. */
+const STICKY_LIMIT_MS = 1000;
+
+/** One call of a router: decide, wait, call the provider, decide again. */
+export class RouteCall implements LegOwner {
+  readonly #parts: RouterParts;
+  readonly settings: RouterSettings;
+  readonly input: unknown;
+  readonly #requestId: string;
+  readonly #seed: number;
+  readonly runtime: Runtime<never>;
+  readonly startedAt: number;
+  readonly deadlineAt: number;
+  readonly #attempts: RouteAttemptRecord[] = [];
+  /** Providers whose breaker refused this call. */
+  #refused: Set<string> | undefined;
+  #givenOpen: readonly string[] = [];
+  #sessionKey: string | undefined;
+  #last: Failed | undefined;
+  #winner: string | undefined;
+
+  constructor(
+    parts: RouterParts,
+    input: unknown,
+    requestId: string,
+    seed: number,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#parts = parts;
+    this.input = input;
+    this.settings = parts.settings;
+    this.#requestId = requestId;
+    this.#seed = seed;
+    const { clock, unref, deadlineMs } = parts.settings;
+    this.runtime = { clock, unref, signal, key: requestId };
+    this.startedAt = clock.monotonic();
+    this.deadlineAt = this.startedAt + deadlineMs;
+  }
+
+  async run(given: RouteContext): Promise<RouteResult<unknown>> {
+    let context: RouteContext = { ...given, request_id: this.#requestId };
+    this.#givenOpen = Array.isArray(given.open_providers) ? given.open_providers : [];
+    this.#throwIfAborted();
+    if (this.#parts.sticky) context = await this.#withSession(context, this.#parts.sticky);
+    for (;;) {
+      const asked = context;
+      let decision = this.#decide(asked);
+      if (this.#attempts.length >= this.settings.maxAttempts) this.#giveUp('EXHAUSTED', decision);
+      let waitedMs = 0;
+      if (decision.result === 'retry') {
+        decision = this.#orFallback(asked, decision);
+        if (decision.result === 'retry') waitedMs = await this.#wait(decision);
+      }
+      context = decision.context;
+      const ticket = this.#parts.states.get(decision.provider)?.admit();
+      if (ticket === undefined) {
+        (this.#refused ??= new Set()).add(decision.provider);
+        if (this.#last) context = { ...context, status: this.#last.status };
+        continue;
+      }
+      const first = this.#start(decision, ticket, waitedMs);
+      let leg = first;
+      let end: LegEnd;
+      if (this.settings.hedgeAfterMs === undefined) end = await first.done;
+      else ({ leg, end, context } = await this.#hedged(first, context));
+      if (end.kind === 'value') return this.#answer(leg, end);
+      if (end.kind === 'aborted') this.#throwIfAborted();
+      this.#last = end as Failed;
+      if (this.#last.byDeadline) this.#giveUp('DEADLINE');
+      context = this.#afterFailure(context, this.#last);
+    }
+  }
+
+  /** Asks for a decision with what is known of the providers now. */
+  #decide(context: RouteContext): Chosen {
+    const { decision, asked } = this.#ask(context);
+    if (decision.result !== 'error') return decision;
+    const other = decision.error === 'no_providers' ? this.#aroundOpen(asked) : undefined;
+    if (other) return other;
+    const code = decision.error === 'no_providers' ? 'NO_PROVIDERS' : 'NO_FALLBACK';
+    return this.#giveUp(code, decision, this.#soonest(asked));
+  }
+
+  /**
+   * No provider with a weight can be called. The fallback of the one that would have been chosen is tried: its breaker is
+   * open because of failures that a rule may lead away from.
+   */
+  #aroundOpen(asked: RouteContext): Chosen | undefined {
+    const { policy } = this.settings;
+    const context = { ...asked, open_providers: this.#givenOpen };
+    const wish = decideRoute(policy, context, { seed: this.#seed, nowMs: 0 });
+    if (wish.result !== 'ok') return undefined;
+    const status = this.#parts.states.get(wish.provider)?.trouble;
+    if (status === undefined) return undefined;
+    const { decision } = this.#ask({ ...wish.context, status, skip_retry: true });
+    return decision.result === 'ok' ? decision : undefined;
+  }
+
+  #ask(context: RouteContext): { decision: RouteDecision; asked: RouteContext } {
+    const { policy, detailLevel, clock } = this.settings;
+    const open = this.#openProviders(context);
+    const asked = open ? { ...context, open_providers: open } : context;
+    // Only sessions depend on the time.
+    const nowMs = this.#parts.sticky || this.settings.on ? clock.now() : 0;
+    const decision = decideRoute(policy, asked, { seed: this.#seed, detailLevel, nowMs });
+    if (this.settings.on) {
+      this.#tell({ type: 'decision', policy, context: asked, nowMs, decision });
+    }
+    return { decision, asked };
+  }
+
+  /** The providers that must not be called now. A pause does not keep the failed provider from its own retry. */
+  #openProviders(context: RouteContext): string[] | undefined {
+    const given: unknown = context.open_providers;
+    // The decision says what is wrong with it.
+    if (given != null && !Array.isArray(given)) return undefined;
+    let open: string[] | undefined;
+    const current = context.status == null ? undefined : context.current_provider;
+    for (const [name, state] of this.#parts.states) {
+      if (!state.isOpen && (name === current || !state.isCooling)) continue;
+      (open ??= []).push(name);
+    }
+    if (!this.#refused && this.#givenOpen.length === 0) {
+      // What the last decision was given must not stay open for ever.
+      return open ?? (context.open_providers ? [] : undefined);
+    }
+    return [...new Set([...this.#givenOpen, ...(this.#refused ?? []), ...(open ?? [])])];
+  }
+
+  /** A retry, or the fallback at once where the retry is not possible or not wanted. */
+  #orFallback(asked: RouteContext, retry: Extract<Chosen, { result: 'retry' }>): Chosen {
+    const { budget, skipWaits, clock } = this.settings;
+    const waitMs = retry.retryInfo.backoff_ms;
+    const isLate = clock.monotonic() + waitMs >= this.deadlineAt;
+    if (isLate || (skipWaits && waitMs > 0)) {
+      const other = this.#decide({ ...asked, skip_retry: true });
+      if (other.result !== 'retry') return other;
+      if (isLate) this.#giveUp('DEADLINE', other, waitMs);
+    }
+    if (budget?.spend(this.#last?.failure) !== false) return retry;
+    const other = this.#decide({ ...asked, skip_retry: true });
+    return other.result === 'retry' ? this.#giveUp('BUDGET', other) : other;
+  }
+
+  async #wait({ retryInfo }: Extract<Chosen, { result: 'retry' }>): Promise<number> {
+    const waitMs = retryInfo.backoff_ms;
+    if (waitMs > 0) {
+      const watch = new Watch(this.runtime);
+      await watch.until(waitMs);
+      watch.close();
+      this.#throwIfAborted();
+    }
+    return waitMs;
+  }
+
+  #start(decision: Chosen, ticket: number, waitedMs: number): Leg {
+    const { provider, explanation } = decision;
+    const { on } = this.settings;
+    const attempt = this.#attempts.length + 1;
+    const state = this.#parts.states.get(provider) as ProviderState;
+    // Nothing has been waited for before the first attempt, unless a session was looked up.
+    const isFirst = attempt === 1 && this.#sessionKey === undefined;
+    const startsAt = isFirst ? this.startedAt : this.settings.clock.monotonic();
+    if (startsAt >= this.deadlineAt) {
+      state.released(ticket);
+      this.#giveUp('DEADLINE', decision);
+    }
+    // A value that was refused is kept until it is sure that it is not the last word.
+    if (this.#last) discard(this.#last);
+    if (on) this.#tell({ type: 'attempt', provider, attempt });
+    const record: RouteAttemptRecord = {
+      provider,
+      attempt,
+      startedAtMs: startsAt - this.startedAt,
+      durationMs: 0,
+      waitedMs,
+      outcome: 'ok',
+      explanation,
+    };
+    this.#attempts.push(record);
+    const leg = new Leg(this, record, state, ticket, startsAt);
+    if (on) void leg.done.then((end) => this.#tellFailure(leg, end));
+    return leg;
+  }
+
+  /** The end of an attempt, or of one of two where a hedge was started. */
+  async #hedged(
+    first: Leg,
+    context: RouteContext,
+  ): Promise<{ leg: Leg; end: LegEnd; context: RouteContext }> {
+    const { hedgeAfterMs = 0 } = this.settings;
+    const early = await this.#within(hedgeAfterMs, first.done);
+    const hedge = early ? undefined : this.#hedge(context);
+    if (!hedge) {
+      return { leg: first, end: early ?? (await first.done), context };
+    }
+    const second = hedge.leg;
+    const { leg, end } = await firstAnswer([first, second]);
+    for (const other of [first, second]) {
+      if (end.kind === 'value' && other !== leg) {
+        other.abandon();
+        void other.done.then(discard);
+      }
+    }
+    // Both failed: the request goes on from the hedge, as if it had left the first provider.
+    return { leg, end, context: hedge.context };
+  }
+
+  /** The work's end, or undefined where the time is over first. The work goes on. */
+  async #within(ms: number, work: Promise<LegEnd>): Promise<LegEnd | undefined> {
+    const { clock, unref } = this.settings;
+    return new Promise((resolve) => {
+      const timer = clock.setTimer(() => resolve(undefined), ms, unref);
+      void work.then((end) => {
+        clock.clearTimer(timer);
+        resolve(end);
+      });
+    });
+  }
+
+  /** Starts the provider that a timeout of the current one would lead to, where there is one. */
+  #hedge(context: RouteContext): { leg: Leg; context: RouteContext } | undefined {
+    if (this.#attempts.length >= this.settings.maxAttempts) return undefined;
+    if (this.runtime.signal?.aborted) return undefined;
+    const { decision } = this.#ask({ ...context, status: 'timeout', skip_retry: true });
+    if (decision.result !== 'ok') return undefined;
+    const ticket = this.#parts.states.get(decision.provider)?.admit();
+    if (ticket === undefined) return undefined;
+    const leg = this.#start(decision, ticket, 0);
+    leg.record.hedge = true;
+    return { leg, context: decision.context };
+  }
+
+  #answer(leg: Leg, end: Extract<LegEnd, { kind: 'value' }>): RouteResult<unknown> {
+    const { provider, record } = leg;
+    this.#winner ??= provider;
+    return {
+      value: end.guard ? end.guard.release() : end.value,
+      provider,
+      explanation: record.explanation,
+      attempts: this.#attempts,
+      requestId: this.#requestId,
+      seed: this.#seed,
+    };
+  }
+
+  #afterFailure(context: RouteContext, { status, failure }: Failed): RouteContext {
+    const next: RouteContext = { ...context, status };
+    // Of this failure, or none: the wait of an earlier failure is over.
+    if (failure.retryAfterMs !== undefined) next.retry_after_ms = failure.retryAfterMs;
+    else if (next.retry_after_ms != null) next.retry_after_ms = null;
+    return next;
+  }
+
+  succeeded(provider: string): void {
+    // The loser of two may have had its answer ready when it was abandoned.
+    if ((this.#winner ??= provider) !== provider) return;
+    this.settings.budget?.success();
+    if (this.settings.on) {
+      this.#tell({ type: 'success', provider, attempts: this.#attempts.length });
+    }
+    const { sticky } = this.#parts;
+    const key = this.#sessionKey;
+    if (!sticky || key === undefined) return;
+    const { policy, clock } = this.settings;
+    const session = { provider, expires_at_ms: clock.now() + policy.sticky.ttlMs };
+    notify('writing a sticky session', () => sticky.set(key, session));
+  }
+
+  /** Looks up the session of the request. A store that fails or is late costs the session only. */
+  async #withSession(context: RouteContext, sticky: StickyStore): Promise<RouteContext> {
+    const { policy } = this.settings;
+    const value = scalarText(context[policy.sticky.sessionKey]);
+    if (value === undefined) return context;
+    const key = JSON.stringify([policy.id, scalarText(context.tenant_id) ?? null, value]);
+    this.#sessionKey = key;
+    if (context.sticky != null) return context;
+    const session = await this.#readSession(key, sticky);
+    this.#throwIfAborted();
+    return session ? { ...context, sticky: session } : context;
+  }
+
+  async #readSession(key: string, sticky: StickyStore): Promise<StickySession | undefined> {
+    try {
+      const found = sticky.get(key);
+      if (!isThenable(found)) return isSession(found) ? found : undefined;
+      const watch = new Watch(this.runtime);
+      const ending = await watch.until(STICKY_LIMIT_MS, Promise.resolve(found));
+      watch.close();
+      if (ending.kind === 'result') return isSession(ending.result) ? ending.result : undefined;
+      if (ending.kind === 'error') reportFault('reading a sticky session failed', ending.error);
+    } catch (error) {
+      reportFault('reading a sticky session failed', error);
+    }
+    return undefined;
+  }
+
+  #throwIfAborted(): void {
+    const { signal } = this.runtime;
+    if (signal?.aborted) this.#giveUp('ABORTED', undefined, undefined, signal.reason);
+  }
+
+  /** When the first of the providers that are out may be back. */
+  #soonest({ open_providers: open }: RouteContext): number | undefined {
+    const waits = (open ?? []).map((name) => this.#parts.states.get(name)?.waitMs ?? 0);
+    const soonest = Math.min(...waits.filter((ms) => ms > 0));
+    return soonest < Infinity ? Math.ceil(soonest) : undefined;
+  }
+
+  #giveUp(
+    code: RouteErrorCode,
+    decision?: RouteDecision,
+    retryAfterMs: number | undefined = this.#last?.failure.retryAfterMs,
+    cause: unknown = this.#last?.error,
+  ): never {
+    this.#dropSession();
+    const error = new RouteError(code, {
+      attempts: this.#attempts,
+      explanation: decision?.explanation ?? this.#attempts.at(-1)?.explanation,
+      cause,
+      retryAfterMs,
+      result: this.#last?.refused,
+    });
+    if (this.settings.on) this.#tell({ type: 'giveUp', error });
+    throw error;
+  }
+
+  /** A session whose provider has just failed would lead the next request there again. */
+  #dropSession(): void {
+    const { sticky } = this.#parts;
+    const key = this.#sessionKey;
+    const failed = this.#attempts.some(
+      ({ outcome, explanation }) => outcome === 'failed' && explanation.reason === 'sticky',
+    );
+    if (sticky && key !== undefined && failed) {
+      notify('deleting a sticky session', () => sticky.delete(key));
+    }
+  }
+
+  #tellFailure(leg: Leg, end: LegEnd): void {
+    if (end.kind === 'failed') this.#tell({ type: 'failure', record: leg.record });
+  }
+
+  #tell(event: Distribute<RouteEvent>): void {
+    const { on } = this.settings;
+    const whole: RouteEvent = { requestId: this.#requestId, seed: this.#seed, ...event };
+    if (on) notify('a router listener', on, whole);
+  }
+}
+
+/** The first leg with a value; where all fail, the last of the list. */
+function firstAnswer(legs: readonly Leg[]): Promise<{ leg: Leg; end: LegEnd }> {
+  return new Promise((resolve) => {
+    const ends = new Map<Leg, LegEnd>();
+    for (const leg of legs) {
+      void leg.done.then((end) => {
+        ends.set(leg, end);
+        const last = legs.at(-1) as Leg;
+        if (end.kind === 'value') resolve({ leg, end });
+        else if (ends.size === legs.length) resolve({ leg: last, end: ends.get(last) as LegEnd });
+      });
+    }
+  });
+}

@@ -1,0 +1,195 @@
+import type { Budget } from '../../budget.ts';
+import type { Clock, Random } from '../../clock.ts';
+import type { Duration } from '../../duration.ts';
+import { ConfigError, type Fault } from '../../errors.ts';
+import type { Failure } from '../../failure.ts';
+import { nearest } from '../../faults.ts';
+import { defaultOf, type Fields, readFields, type Values } from '../../fields.ts';
+import { systemClock, systemRandom } from '../../system.ts';
+import type { DetailLevel } from '../explain-route.ts';
+import type { RoutingPolicy } from '../routing-policy.ts';
+import type { RouteAttempt } from './leg.ts';
+import type { RouteEvent } from './router.ts';
+import type { StickyStore } from './sticky-store.ts';
+import type { StreamOptions } from './stream-guard.ts';
+
+/** Calls one provider. It should pass `signal` on; a function that does not is abandoned all the same. */
+export type RouteProvider<Input = never, Output = unknown> = (
+  input: Input,
+  attempt: RouteAttempt,
+) => Output;
+
+export type RouteProviders = Readonly<Record<string, RouteProvider>>;
+
+/** What the functions of a router take, all of them, and what they may return. */
+export type InputOf<P extends RouteProviders> = P[keyof P] extends (
+  input: infer Input,
+  ...rest: never[]
+) => unknown
+  ? Input
+  : never;
+export type OutputOf<P extends RouteProviders> = Awaited<ReturnType<P[keyof P]>>;
+
+export interface RouterOptions<P extends RouteProviders> {
+  /** A function for each provider of the policy. */
+  providers: P;
+  /** Where sticky sessions are kept. In memory where the policy has them and none is given. */
+  sticky?: StickyStore | undefined;
+  /** How long a call may take in all, attempts and waits together. */
+  deadline?: Duration | undefined;
+  /** How many attempts a call may make in all (20). */
+  maxAttempts?: number | undefined;
+  /** Bounds the retries of all calls that share it. Without tokens a call goes to the fallback at once. */
+  budget?: Budget | undefined;
+  /** True: do not wait for a retry while another provider may be tried at once (false). */
+  skipWaits?: boolean | undefined;
+  /** Start the fallback of a timeout beside an attempt that has not answered after this long. The first answer wins. */
+  hedgeAfter?: Duration | undefined;
+  /** A pause that a provider asks for with a rate limit is cut to this (1 h). */
+  maxCooldown?: Duration | undefined;
+  /** The status of an error in your words; undefined leaves it to Redrive. */
+  statusOf?: ((error: unknown, failure: Failure) => string | number | undefined) | undefined;
+  /** The status of a value that is a failure, such as a response with an error status; undefined accepts it. */
+  refuse?: ((value: OutputOf<P>) => string | number | undefined) | undefined;
+  /** Treat async iterables and web streams as streaming answers. */
+  stream?: (StreamOptions & { idleTimeout?: Duration | undefined }) | undefined;
+  /** How much explanations tell (`detailed`). */
+  detailLevel?: DetailLevel | undefined;
+  /** A listener that throws or rejects never breaks a call. */
+  on?: ((event: RouteEvent) => unknown) | undefined;
+  clock?: Clock | undefined;
+  /** Where the seed of the router comes from. */
+  random?: Random | undefined;
+  /** Waits and timeouts do not keep the process alive. */
+  unref?: boolean | undefined;
+}
+
+/** Options after their check. */
+export interface RouterSettings {
+  policy: RoutingPolicy;
+  providers: ReadonlyMap<string, RouteProvider<unknown>>;
+  timeoutMs: number;
+  deadlineMs: number;
+  maxAttempts: number;
+  skipWaits: boolean;
+  hedgeAfterMs: number | undefined;
+  maxCooldownMs: number;
+  streamIdleMs: number;
+  budget: Budget | undefined;
+  stream: StreamOptions | undefined;
+  statusOf: RouterOptions<RouteProviders>['statusOf'];
+  refuse: ((value: unknown) => string | number | undefined) | undefined;
+  detailLevel: DetailLevel;
+  on: ((event: RouteEvent) => unknown) | undefined;
+  clock: Clock;
+  random: Random;
+  unref: boolean | undefined;
+}
+
+const optionFields = {
+  deadline: { kind: 'duration', min: 1 },
+  maxAttempts: { kind: 'integer', min: 1, max: 1000, default: 20 },
+  skipWaits: { kind: 'boolean', default: false },
+  hedgeAfter: { kind: 'duration', min: 0 },
+  maxCooldown: { kind: 'duration', min: 0, default: 3_600_000 },
+  detailLevel: { kind: 'choice', of: ['minimal', 'detailed', 'verbose'], default: 'detailed' },
+} as const satisfies Fields;
+
+const streamFields = { idleTimeout: { kind: 'duration', min: 1 } } as const satisfies Fields;
+
+/** Checks the options of a router, all faults at once. */
+export function readRouterOptions(
+  policy: RoutingPolicy,
+  options: RouterOptions<RouteProviders>,
+): RouterSettings {
+  const { providers, sticky, budget, statusOf, refuse, stream, on, clock, random, unref, ...data } =
+    Object(options) as RouterOptions<RouteProviders>;
+  const faults: Fault[] = [];
+  const values = read(data, optionFields, '', faults);
+  const { isContent, isEnd, ...streamData } = stream ?? {};
+  const streamValues = read(streamData, streamFields, 'stream', faults);
+  const functions = {
+    statusOf,
+    refuse,
+    on,
+    random,
+    'stream.isContent': isContent,
+    'stream.isEnd': isEnd,
+  };
+  for (const [path, value] of Object.entries(functions)) {
+    if (value !== undefined && typeof value !== 'function') {
+      faults.push({ path, code: 'INVALID_VALUE', message: 'This must be a function.' });
+    }
+  }
+  checkParts({ sticky, budget, clock }, faults);
+  const functionsByName = readProviders(policy, providers, faults);
+  if (faults.length > 0) throw new ConfigError('INVALID_CONFIG', 'The router has faults:', faults);
+  return {
+    policy,
+    providers: functionsByName,
+    timeoutMs: policy.timeoutMs ?? Infinity,
+    deadlineMs: (values['deadline'] as number | undefined) ?? Infinity,
+    maxAttempts: values['maxAttempts'] as number,
+    skipWaits: values['skipWaits'] as boolean,
+    hedgeAfterMs: values['hedgeAfter'] as number | undefined,
+    maxCooldownMs: values['maxCooldown'] as number,
+    streamIdleMs: (streamValues['idleTimeout'] as number | undefined) ?? Infinity,
+    detailLevel: values['detailLevel'] as DetailLevel,
+    budget,
+    stream: stream && { isContent, isEnd },
+    statusOf,
+    refuse,
+    on,
+    clock: clock ?? systemClock,
+    random: random ?? systemRandom,
+    unref,
+  };
+}
+
+function read(data: object, fields: Fields, path: string, faults: Fault[]): Values {
+  const values = readFields(data, fields, Object.keys(fields), path, faults);
+  for (const [name, field] of Object.entries(fields)) values[name] ??= defaultOf(field);
+  return values;
+}
+
+const methods = {
+  sticky: ['get', 'set', 'delete'],
+  budget: ['spend', 'success'],
+  clock: ['setTimer', 'monotonic', 'now'],
+};
+
+function checkParts(parts: Values, faults: Fault[]): void {
+  for (const [path, names] of Object.entries(methods)) {
+    const part = parts[path] as Values | undefined;
+    if (part === undefined) continue;
+    if (part !== null && names.every((name) => typeof part[name] === 'function')) continue;
+    const message = `This must be an object with the methods ${names.join(', ')}.`;
+    faults.push({ path, code: 'INVALID_VALUE', message });
+  }
+}
+
+function readProviders(
+  policy: RoutingPolicy,
+  given: unknown,
+  faults: Fault[],
+): ReadonlyMap<string, RouteProvider<unknown>> {
+  const found = new Map<string, RouteProvider<unknown>>();
+  const functions = new Map(Object.entries((given ?? {}) as Values));
+  for (const { name } of policy.providers) {
+    const call = functions.get(name);
+    functions.delete(name);
+    if (typeof call === 'function') found.set(name, call as RouteProvider<unknown>);
+    else {
+      const message = `The policy has the provider '${name}'. Give a function that calls it.`;
+      faults.push({ path: `providers.${name}`, code: 'NOT_A_FUNCTION', message });
+    }
+  }
+  const names = policy.providers.map(({ name }) => name);
+  for (const name of functions.keys()) {
+    const near = nearest(name, names);
+    const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
+    const message = `The policy has no such provider. It has: ${names.slice(0, 20).join(', ')}.${hint}`;
+    faults.push({ path: `providers.${name}`, code: 'UNKNOWN_PROVIDER', message });
+  }
+  return found;
+}

@@ -1,0 +1,117 @@
+import { ConfigError } from '../../errors.ts';
+import type { RouteDecision } from '../decide-route.ts';
+import type { RouteExplanation } from '../explain-route.ts';
+import type { RouteContext } from '../route-context.ts';
+import type { RoutingPolicyDocument } from '../routing-fields.ts';
+import { parseRoutingPolicy, type RoutingPolicy } from '../routing-policy.ts';
+import { type ProviderHealth, ProviderState } from './provider-health.ts';
+import { RouteCall, type RouterParts } from './route-call.ts';
+import type { RouteAttemptRecord, RouteError } from './route-error.ts';
+import {
+  type InputOf,
+  type OutputOf,
+  readRouterOptions,
+  type RouteProviders,
+  type RouterOptions,
+} from './router-options.ts';
+import { memorySticky } from './sticky-store.ts';
+
+export interface RouteCallOptions {
+  /** Ends the call at once, in an attempt or in a wait. */
+  signal?: AbortSignal | undefined;
+  /** The seed of this call's random numbers instead of the router's. */
+  seed?: number | undefined;
+}
+
+/** What a call came to. */
+export interface RouteResult<Output> {
+  value: Output;
+  /** The provider that answered. */
+  provider: string;
+  /** Why that provider was called. */
+  explanation: RouteExplanation;
+  /** Every attempt, in the order of their start, with timings and the decision that led to each. */
+  attempts: readonly RouteAttemptRecord[];
+  requestId: string;
+  seed: number;
+}
+
+export interface Router<Input, Output> {
+  readonly policy: RoutingPolicy;
+  /** Calls providers until one answers. Rejects with a `RouteError` where none does. */
+  call(
+    input: Input,
+    context?: RouteContext,
+    options?: RouteCallOptions,
+  ): Promise<RouteResult<Output>>;
+  /** The state, the rates and the latencies of each provider. */
+  health(): Record<string, ProviderHealth>;
+}
+
+/** What a router tells of. Every decision comes with all that it was made of. */
+export type RouteEvent = { requestId: string; seed: number } & (
+  | {
+      type: 'decision';
+      policy: RoutingPolicy;
+      context: RouteContext;
+      nowMs: number;
+      decision: RouteDecision;
+    }
+  | { type: 'attempt'; provider: string; attempt: number }
+  | { type: 'success'; provider: string; attempts: number }
+  | { type: 'failure'; record: RouteAttemptRecord }
+  | { type: 'giveUp'; error: RouteError }
+);
+
+/**
+ * Calls providers by a routing policy: retries, waits, fallbacks, breakers, sticky sessions.
+ *
+ * @example
+ * const router = createRouter(policy, {
+ *   providers: { primary: (order: Order, { signal }) => pay(order, signal), backup: payElsewhere },
+ *   deadline: '10s',
+ * });
+ * const { value, provider, attempts } = await router.call(order);
+ */
+export function createRouter<P extends RouteProviders>(
+  policy: RoutingPolicy | RoutingPolicyDocument,
+  options: RouterOptions<P>,
+): Router<InputOf<P>, OutputOf<P>> {
+  const parsed = parseRoutingPolicy(policy);
+  const settings = readRouterOptions(parsed, options as unknown as RouterOptions<RouteProviders>);
+  const { clock } = settings;
+  const states = new Map(
+    parsed.providers.map(({ name }) => [name, new ProviderState(parsed, clock)]),
+  );
+  const parts: RouterParts = {
+    settings,
+    states,
+    sticky: parsed.sticky.enabled
+      ? (options.sticky ?? memorySticky({ now: () => clock.now() }))
+      : undefined,
+  };
+  const seed = Math.floor(settings.random() * Number.MAX_SAFE_INTEGER);
+  const prefix = `${seed.toString(36)}-`;
+  let calls = 0;
+  return {
+    policy: parsed,
+    call(input, context = {}, callOptions = {}) {
+      if (typeof context !== 'object' || context === null) {
+        const message = 'The second argument of call must be a routing context, an object.';
+        return Promise.reject(new ConfigError('INVALID_CONTEXT', message));
+      }
+      const requestId = String(context.request_id ?? prefix + ++calls);
+      const call = new RouteCall(
+        parts,
+        input,
+        requestId,
+        callOptions.seed ?? seed,
+        callOptions.signal,
+      );
+      return call.run(context) as Promise<RouteResult<OutputOf<P>>>;
+    },
+    health() {
+      return Object.fromEntries(Array.from(states, ([name, state]) => [name, state.report()]));
+    },
+  };
+}
