@@ -12,10 +12,12 @@ import { type Decision, decide } from './decide.ts';
 import { isConfigError } from './errors.ts';
 import { type DefinedPolicy, parsePolicy } from './policy.ts';
 import type { Policy } from './policy-fields.ts';
+import { redecideRoute, registeredRouting, type RouteRecord } from './routing/route-audit.ts';
+import { RoutingPolicy } from './routing/routing-policy.ts';
 
 export interface ReplayOptions {
   /** Policies that are known besides those that the trail registers. */
-  policies?: Iterable<Policy>;
+  policies?: Iterable<Policy | RoutingPolicy>;
   /** How many differences, gaps and unknown policies are listed (100); all are counted. */
   maxListed?: number;
 }
@@ -50,8 +52,8 @@ export interface AuditDifference {
   event: AuditEvent;
   /** What differs: a field of the decision (`decision.delay_ms`), or of the event that tells of it (`delay_seconds`). */
   fields: string[];
-  written: Omit<Decision, 'failure'>;
-  decided: Decision;
+  written: Omit<Decision, 'failure'> | RouteRecord;
+  decided: Decision | RouteRecord;
 }
 
 /**
@@ -74,7 +76,7 @@ const MAX_POLICIES = 10_000;
 class Replay {
   readonly #maxListed: number;
   readonly #sequences: Sequences;
-  readonly #policies = new Map<string, DefinedPolicy>();
+  readonly #policies = new Map<string, DefinedPolicy | RoutingPolicy>();
   /** Decisions that wait for their policy. */
   readonly #held = new Map<string, AuditEvent[]>();
   readonly #unknown = new Set<string>();
@@ -95,7 +97,9 @@ class Replay {
   constructor({ policies = [], maxListed = MAX_LISTED }: ReplayOptions) {
     this.#maxListed = maxListed;
     this.#sequences = new Sequences(maxListed);
-    for (const policy of policies) this.#know(parsePolicy(policy));
+    for (const policy of policies) {
+      this.#know(policy instanceof RoutingPolicy ? policy : parsePolicy(policy));
+    }
   }
 
   read(data: unknown): void {
@@ -107,8 +111,11 @@ class Replay {
     const event = data as unknown as AuditEvent;
     this.#number(event.redrive);
     if (isErased(event)) this.#report.erased += 1;
-    if (event.event_type === 'policy_registered') this.#register(event);
-    else if (event.event_type === 'events_dropped') this.#report.dropped += countOf(event['count']);
+    if (event.event_type === 'policy_registered') this.#register(event, parsed(event));
+    else if (event.event_type === 'routing_policy_registered') {
+      this.#register(event, registeredRouting(event));
+    } else if (event.event_type === 'events_dropped')
+      this.#report.dropped += countOf(event['count']);
     else this.#check(event);
   }
 
@@ -126,18 +133,17 @@ class Replay {
     this.#sequences.see(instance, typeof run === 'number' ? run : 0, sequence as number);
   }
 
-  #register({ policy: fingerprint, definition }: AuditEvent): void {
-    const policy = parsed(definition);
-    if (policy && policy.fingerprint === fingerprint) {
-      this.#know(policy);
-      return;
-    }
-    if (this.#report.wrongPolicies.length < this.#maxListed) {
+  #register(
+    { policy: fingerprint }: AuditEvent,
+    policy: DefinedPolicy | RoutingPolicy | undefined,
+  ) {
+    if (policy) this.#know(policy);
+    else if (this.#report.wrongPolicies.length < this.#maxListed) {
       this.#report.wrongPolicies.push(String(fingerprint));
     }
   }
 
-  #know(policy: DefinedPolicy): void {
+  #know(policy: DefinedPolicy | RoutingPolicy): void {
     const { fingerprint } = policy;
     // Again, as the newest: the oldest goes first.
     this.#policies.delete(fingerprint);
@@ -175,20 +181,35 @@ class Replay {
     if (this.#unknown.size < this.#maxListed) this.#unknown.add(policy);
   }
 
-  #decide(event: AuditEvent, policy: DefinedPolicy): void {
-    const { facts, decision, seed, key, wait_ms: waitMs } = event.redrive as unknown as Wire;
-    const decided = decide(policy, factsFromWire(facts as Wire, seed, key));
-    const fields = differences(event, decision as Wire, decided, waitMs);
+  #decide(event: AuditEvent, policy: DefinedPolicy | RoutingPolicy): void {
+    const isRoute = event.event_type === 'route_decided';
+    const again =
+      policy instanceof RoutingPolicy
+        ? isRoute && redecideRoute(event, policy)
+        : !isRoute && redecide(event, policy);
+    if (!again) {
+      this.#report.unreadable += 1;
+      return;
+    }
+    // Whoever marks an event as erased has to empty it: the mark excuses nothing else.
+    if (isErased(event)) again.fields.push(...personalIn(event));
     this.#report.checked += 1;
-    if (fields.length === 0) {
+    if (again.fields.length === 0) {
       this.#report.same += 1;
       return;
     }
     this.#report.different += 1;
-    if (this.#report.differing.length >= this.#maxListed) return;
-    const written = decisionFromWire(decision);
-    this.#report.differing.push({ event, fields, written, decided });
+    if (this.#report.differing.length < this.#maxListed) {
+      this.#report.differing.push({ event, ...again });
+    }
   }
+}
+
+function redecide(event: AuditEvent, policy: DefinedPolicy): Omit<AuditDifference, 'event'> {
+  const { facts, decision, seed, key, wait_ms: waitMs } = event.redrive as unknown as Wire;
+  const decided = decide(policy, factsFromWire(facts as Wire, seed, key));
+  const fields = differences(event, decision as Wire, decided, waitMs);
+  return { fields, written: decisionFromWire(decision), decided };
 }
 
 /** Where the decision as it was written, and the event's own fields, are not what comes out. */
@@ -205,14 +226,14 @@ function differences(event: AuditEvent, written: Wire, decided: Decision, waitMs
     // The message is not among the facts.
     if (!name.endsWith('exception_message') && event[name] !== value) fields.push(name);
   }
-  // Whoever marks an event as erased has to empty it: the mark excuses nothing else.
-  if (isErased(event)) fields.push(...personalIn(event));
   return fields;
 }
 
-function parsed(data: unknown): DefinedPolicy | undefined {
+/** The policy that an event registers, where it is what its fingerprint says. */
+function parsed({ policy: fingerprint, definition }: AuditEvent): DefinedPolicy | undefined {
   try {
-    return parsePolicy(data);
+    const policy = parsePolicy(definition);
+    return policy.fingerprint === fingerprint ? policy : undefined;
   } catch (error) {
     if (isConfigError(error)) return undefined;
     throw error;

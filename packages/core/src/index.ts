@@ -109,6 +109,12 @@ export {
   type RouteExplanation,
 } from './routing/explain-route.ts';
 export type { PolicyNote } from './routing/lint-policy.ts';
+export {
+  type RouteDecided,
+  routeEntry,
+  type RouteRecord,
+  routingPolicyEntry,
+} from './routing/route-audit.ts';
 export type { ContextWarning, RouteContext, StickySession } from './routing/route-context.ts';
 export type { ConditionValue, RoutingPolicyDocument } from './routing/routing-fields.ts';
 export {

@@ -63,11 +63,10 @@ function differenceLines(
   { event, fields, written, decided }: AuditDifference,
   paint: Output['paint'],
 ): string[] {
-  const { failure: _, ...again } = decided;
   return [
     `${absolute(event.timestamp)}  ${shown(event.event_type)}  ${shown(String(event.redrive?.key ?? ''))}: ${shown(fields.join(', '))}`,
     paint('red', `  written  ${safeJson(written)}`),
-    paint('green', `  decided  ${safeJson(again)}`),
+    paint('green', `  decided  ${safeJson({ ...decided, failure: undefined })}`),
   ];
 }
 

@@ -4,6 +4,7 @@ import { reportFault } from '../../system.ts';
 import { Watch } from '../../watch.ts';
 import { decideRoute, type RouteDecision } from '../decide-route.ts';
 import { scalarText } from '../read-document.ts';
+import type { RouteDecided } from '../route-audit.ts';
 import { isSession, type RouteContext, type StickySession } from '../route-context.ts';
 import { discard, Leg, type LegEnd, type LegOwner } from './leg.ts';
 import type { ProviderState } from './provider-health.ts';
@@ -17,6 +18,7 @@ export interface RouterParts {
   settings: RouterSettings;
   states: ReadonlyMap<string, ProviderState>;
   sticky: StickyStore | undefined;
+  audit: ((decided: RouteDecided) => void) | undefined;
 }
 
 type Chosen = Exclude<RouteDecision, { result: 'error' }>;
@@ -125,12 +127,12 @@ export class RouteCall implements LegOwner {
     const { policy, detailLevel, clock } = this.settings;
     const open = this.#openProviders(context);
     const asked = open ? { ...context, open_providers: open } : context;
-    // Only sessions depend on the time.
-    const nowMs = this.#parts.sticky || this.settings.on ? clock.now() : 0;
+    // Only sessions depend on the time, and those who listen want to know it.
+    const { on } = this.settings;
+    const nowMs = this.#parts.sticky || on || this.#parts.audit ? clock.now() : 0;
     const decision = decideRoute(policy, asked, { seed: this.#seed, detailLevel, nowMs });
-    if (this.settings.on) {
-      this.#tell({ type: 'decision', policy, context: asked, nowMs, decision });
-    }
+    this.#parts.audit?.({ policy, context: asked, nowMs, decision });
+    if (on) this.#tell({ type: 'decision', policy, context: asked, nowMs, decision });
     return { decision, asked };
   }
 

@@ -1,3 +1,4 @@
+import type { AuditEntry } from '../../audit-events.ts';
 import type { Budget } from '../../budget.ts';
 import type { Clock, Random } from '../../clock.ts';
 import type { Duration } from '../../duration.ts';
@@ -55,6 +56,11 @@ export interface RouterOptions<P extends RouteProviders> {
   stream?: (StreamOptions & { idleTimeout?: Duration | undefined }) | undefined;
   /** How much explanations tell (`detailed`). */
   detailLevel?: DetailLevel | undefined;
+  /**
+   * Gets an audit event for every decision, and one for the policy at its first use and after every hour. `replayAudit`
+   * makes the decisions again. One that throws or rejects never breaks a call.
+   */
+  audit?: ((entry: AuditEntry) => unknown) | undefined;
   /** A listener that throws or rejects never breaks a call. */
   on?: ((event: RouteEvent) => unknown) | undefined;
   clock?: Clock | undefined;
@@ -80,6 +86,7 @@ export interface RouterSettings {
   statusOf: RouterOptions<RouteProviders>['statusOf'];
   refuse: ((value: unknown) => string | number | undefined) | undefined;
   detailLevel: DetailLevel;
+  audit: ((entry: AuditEntry) => unknown) | undefined;
   on: ((event: RouteEvent) => unknown) | undefined;
   clock: Clock;
   random: Random;
@@ -102,8 +109,20 @@ export function readRouterOptions(
   policy: RoutingPolicy,
   options: RouterOptions<RouteProviders>,
 ): RouterSettings {
-  const { providers, sticky, budget, statusOf, refuse, stream, on, clock, random, unref, ...data } =
-    Object(options) as RouterOptions<RouteProviders>;
+  const {
+    providers,
+    sticky,
+    budget,
+    statusOf,
+    refuse,
+    stream,
+    audit,
+    on,
+    clock,
+    random,
+    unref,
+    ...data
+  } = Object(options) as RouterOptions<RouteProviders>;
   const faults: Fault[] = [];
   const values = read(data, optionFields, '', faults);
   const { isContent, isEnd, ...streamData } = stream ?? {};
@@ -111,6 +130,7 @@ export function readRouterOptions(
   const functions = {
     statusOf,
     refuse,
+    audit,
     on,
     random,
     'stream.isContent': isContent,
@@ -139,6 +159,7 @@ export function readRouterOptions(
     stream: stream && { isContent, isEnd },
     statusOf,
     refuse,
+    audit,
     on,
     clock: clock ?? systemClock,
     random: random ?? systemRandom,

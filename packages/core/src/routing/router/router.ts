@@ -1,6 +1,10 @@
+import type { AuditEntry } from '../../audit-events.ts';
+import type { Clock } from '../../clock.ts';
 import { ConfigError } from '../../errors.ts';
+import { notify } from '../../notify.ts';
 import type { RouteDecision } from '../decide-route.ts';
 import type { RouteExplanation } from '../explain-route.ts';
+import { type RouteDecided, routeEntry, routingPolicyEntry } from '../route-audit.ts';
 import type { RouteContext } from '../route-context.ts';
 import type { RoutingPolicyDocument } from '../routing-fields.ts';
 import { parseRoutingPolicy, type RoutingPolicy } from '../routing-policy.ts';
@@ -89,6 +93,7 @@ export function createRouter<P extends RouteProviders>(
     sticky: parsed.sticky.enabled
       ? (options.sticky ?? memorySticky({ now: () => clock.now() }))
       : undefined,
+    audit: settings.audit && auditor(settings.audit, clock),
   };
   const seed = Math.floor(settings.random() * Number.MAX_SAFE_INTEGER);
   const prefix = `${seed.toString(36)}-`;
@@ -113,5 +118,22 @@ export function createRouter<P extends RouteProviders>(
     health() {
       return Object.fromEntries(Array.from(states, ([name, state]) => [name, state.report()]));
     },
+  };
+}
+
+const REGISTERED_FOR_MS = 3_600_000;
+
+/** Writes the policy before its first decision and once an hour, so that a trail whose start was cut off replays alone. */
+function auditor(
+  audit: (entry: AuditEntry) => unknown,
+  clock: Clock,
+): (decided: RouteDecided) => void {
+  let registeredUntil = -Infinity;
+  return (decided) => {
+    if (clock.monotonic() >= registeredUntil) {
+      registeredUntil = clock.monotonic() + REGISTERED_FOR_MS;
+      notify('an audit of routing', audit, routingPolicyEntry(decided.policy));
+    }
+    notify('an audit of routing', audit, routeEntry(decided));
   };
 }
