@@ -65,7 +65,8 @@ export class RouteCall implements LegOwner {
   }
 
   async run(given: RouteContext): Promise<RouteResult<unknown>> {
-    let context: RouteContext = { ...given, request_id: this.#requestId };
+    // What is no id is refused by the decision.
+    let context: RouteContext = { ...given, request_id: given.request_id ?? this.#requestId };
     this.#givenOpen = Array.isArray(given.open_providers) ? given.open_providers : [];
     this.#throwIfAborted();
     if (this.#parts.sticky) context = await this.#withSession(context, this.#parts.sticky);
@@ -113,9 +114,9 @@ export class RouteCall implements LegOwner {
    * open because of failures that a rule may lead away from.
    */
   #aroundOpen(asked: RouteContext): Chosen | undefined {
-    const { policy } = this.settings;
+    const { policy, clock } = this.settings;
     const context = { ...asked, open_providers: this.#givenOpen };
-    const wish = decideRoute(policy, context, { seed: this.#seed, nowMs: 0 });
+    const wish = decideRoute(policy, context, { seed: this.#seed, nowMs: clock.now() });
     if (wish.result !== 'ok') return undefined;
     const status = this.#parts.states.get(wish.provider)?.trouble;
     if (status === undefined) return undefined;

@@ -325,6 +325,23 @@ describe('time', () => {
     expect(attempts[0]?.signal.aborted).toBe(true);
   });
 
+  it('ends at the deadline also where the timer fires a moment early', async () => {
+    const clock = virtualClock();
+    const early: VirtualClock = {
+      ...clock,
+      setTimer: (callback, ms) => clock.setTimer(callback, ms - 1),
+    };
+    const { router } = setUp(
+      { fallbacks: [{ ...toB, retry: 0 }] },
+      { a: [never], b: ['ok'] },
+      { deadline: '500ms' },
+      early,
+    );
+    const call = failureOf(router.call('x'));
+    await clock.advance(499);
+    expect(await call).toMatchObject({ code: 'DEADLINE', attempts: [{ provider: 'a' }] });
+  });
+
   it('goes to the fallback where the wait would reach the deadline, and ends where there is none', async () => {
     const { router, calls } = setUp(
       { fallbacks: [toB] },
@@ -480,6 +497,12 @@ describe('the breaker and the pauses', () => {
     controller.abort();
     await call;
     expect(router.health()['a']).toMatchObject({ state: 'closed', calls: 5, inFlight: 0 });
+  });
+
+  it('does not take a 4xx for a success either', async () => {
+    const { router } = setUp({ circuit_breaker: breaker }, { a: [500, 404, 429, 500] });
+    for (let i = 0; i < 4; i++) await failureOf(router.call('x'));
+    expect(router.health()['a']?.state).toBe('open');
   });
 
   it('says when a provider may be back where all are out', async () => {
@@ -665,6 +688,35 @@ describe('hedging', () => {
     await clock.run();
     await quick;
     expect(calls).toHaveLength(3);
+  });
+
+  it('does not count the loser that had its answer ready when it was abandoned', async () => {
+    const disposed = vi.fn();
+    const events: string[] = [];
+    const lateValue = { [Symbol.dispose]: disposed };
+    const { router, clock } = setUp(
+      { fallbacks },
+      {
+        a: [
+          ({ signal }) =>
+            new Promise((resolve) => {
+              signal.addEventListener('abort', () => resolve(lateValue));
+            }),
+        ],
+        b: ['ok'],
+      },
+      {
+        hedgeAfter: 200,
+        on: (event) => {
+          if (event.type === 'success') events.push(event.provider);
+        },
+      },
+    );
+    const call = router.call('x');
+    await clock.run();
+    expect(await call).toMatchObject({ provider: 'b' });
+    expect(events).toEqual(['b']);
+    expect(disposed).toHaveBeenCalledTimes(1);
   });
 
   it('waits for the other one where one fails, and goes on from the hedge where both do', async () => {
@@ -892,6 +944,9 @@ describe('options that are wrong', () => {
       code: 'INVALID_CONTEXT',
     });
     await expect(router.call('x', { open_providers: 'a' as never })).rejects.toMatchObject({
+      code: 'INVALID_CONTEXT',
+    });
+    await expect(router.call('x', { request_id: {} as never })).rejects.toMatchObject({
       code: 'INVALID_CONTEXT',
     });
     await expect(router.call('x', { current_provider: 'z' })).rejects.toMatchObject({

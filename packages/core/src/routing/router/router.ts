@@ -4,6 +4,7 @@ import { ConfigError } from '../../errors.ts';
 import { notify } from '../../notify.ts';
 import type { RouteDecision } from '../decide-route.ts';
 import type { RouteExplanation } from '../explain-route.ts';
+import { scalarText } from '../read-document.ts';
 import { type RouteDecided, routeEntry, routingPolicyEntry } from '../route-audit.ts';
 import type { RouteContext } from '../route-context.ts';
 import type { RoutingPolicyDocument } from '../routing-fields.ts';
@@ -105,7 +106,7 @@ export function createRouter<P extends RouteProviders>(
         const message = 'The second argument of call must be a routing context, an object.';
         return Promise.reject(new ConfigError('INVALID_CONTEXT', message));
       }
-      const requestId = String(context.request_id ?? prefix + ++calls);
+      const requestId = scalarText(context.request_id) ?? prefix + ++calls;
       const call = new RouteCall(
         parts,
         input,

@@ -139,6 +139,33 @@ describe('streaming answers', () => {
     expect(attempts[0]?.signal.aborted).toBe(true);
   });
 
+  it('that hang in their preamble are closed at the timeout, and at the abort of the caller', async () => {
+    const closed: string[] = [];
+    const hanging = () => ({
+      [Symbol.asyncIterator]: () => ({
+        next: () => never,
+        return: () => {
+          closed.push('closed');
+          return Promise.resolve({ done: true, value: undefined });
+        },
+      }),
+    });
+    const { router, clock } = setUp({ a: hanging });
+    const late = router.call('x').catch((error: unknown) => (error as { code: string }).code);
+    await clock.advance(1000);
+    expect(await late).toBe('NO_FALLBACK');
+    expect(closed).toEqual(['closed']);
+    const other = setUp({ a: hanging });
+    const controller = new AbortController();
+    const aborted = other.router
+      .call('x', {}, { signal: controller.signal })
+      .catch((error: unknown) => (error as { code: string }).code);
+    await other.clock.advance(10);
+    controller.abort();
+    expect(await aborted).toBe('ABORTED');
+    expect(closed).toEqual(['closed', 'closed']);
+  });
+
   it('have no time limit after content but idleTimeout', async () => {
     const clock = virtualClock();
     const wait = (ms: number) =>
@@ -173,6 +200,12 @@ describe('streaming answers', () => {
     const { value: unread } = await router.call('x');
     await (unread as unknown as AsyncIterator<string>).return?.();
     expect(router.health()['a']).toMatchObject({ calls: 0, inFlight: 0 });
+  });
+
+  it('count as complete where the consumer leaves after the end mark', async () => {
+    const { router } = setUp({ a: () => streamOf(['content', 'end', 'surplus'], [], 'a') });
+    for await (const chunk of (await router.call('x')).value) if (chunk === 'end') break;
+    expect(router.health()['a']).toMatchObject({ calls: 1, failures: 0, inFlight: 0 });
   });
 
   it('end with the caller’s abort, which does not count against the provider', async () => {
