@@ -46,7 +46,7 @@ describe('whatever the policy, the failures and the options', () => {
         const clock = virtualClock();
         let turn = 0;
         const call = (): unknown => {
-          const fate = list[turn++ % list.length];
+          const fate: string = list[turn++ % list.length] ?? 'ok';
           switch (fate) {
             case 'ok':
               return Promise.resolve('ok');
