@@ -44,6 +44,8 @@ export class RouteCall implements LegOwner {
   #givenOpen: readonly string[] = [];
   #sessionKey: string | undefined;
   #last: Failed | undefined;
+  /** The last failure, while nothing of it has been disposed of. */
+  #kept: Failed | undefined;
   #winner: string | undefined;
 
   constructor(
@@ -94,6 +96,7 @@ export class RouteCall implements LegOwner {
       if (end.kind === 'value') return this.#answer(leg, end);
       if (end.kind === 'aborted') this.#throwIfAborted();
       this.#last = end as Failed;
+      this.#kept = this.#last;
       if (this.#last.byDeadline) this.#giveUp('DEADLINE');
       context = this.#afterFailure(context, this.#last);
     }
@@ -193,8 +196,9 @@ export class RouteCall implements LegOwner {
       state.released(ticket);
       this.#giveUp('DEADLINE', decision);
     }
-    // A value that was refused is kept until it is sure that it is not the last word.
-    if (this.#last) discard(this.#last);
+    // What failed is kept until it is sure that it is not the last word.
+    if (this.#kept) discard(this.#kept);
+    this.#kept = undefined;
     if (on) this.#tell({ type: 'attempt', provider, attempt });
     const record: RouteAttemptRecord = {
       provider,
@@ -224,12 +228,12 @@ export class RouteCall implements LegOwner {
     }
     const second = hedge.leg;
     const { leg, end } = await firstAnswer([first, second]);
-    for (const other of [first, second]) {
-      if (end.kind === 'value' && other !== leg) {
-        other.abandon();
-        void other.done.then(discard);
-      }
-    }
+    const other = leg === first ? second : first;
+    if (end.kind === 'value') other.abandon();
+    void other.done.then((late) => {
+      if (late.kind === 'value') other.record.outcome = 'abandoned';
+      discard(late);
+    });
     // Both failed: the request goes on from the hedge, as if it had left the first provider.
     return { leg, end, context: hedge.context };
   }
@@ -347,7 +351,7 @@ export class RouteCall implements LegOwner {
       explanation: decision?.explanation ?? this.#attempts.at(-1)?.explanation,
       cause,
       retryAfterMs,
-      result: this.#last?.refused,
+      result: this.#kept?.refused,
     });
     if (this.settings.on) this.#tell({ type: 'giveUp', error });
     throw error;

@@ -714,7 +714,10 @@ describe('hedging', () => {
     );
     const call = router.call('x');
     await clock.run();
-    expect(await call).toMatchObject({ provider: 'b' });
+    expect(await call).toMatchObject({
+      provider: 'b',
+      attempts: [{ outcome: 'abandoned' }, { outcome: 'ok' }],
+    });
     expect(events).toEqual(['b']);
     expect(disposed).toHaveBeenCalledTimes(1);
   });
@@ -738,6 +741,30 @@ describe('hedging', () => {
       attempts: [{ status: '500' }, { status: '502' }, {}],
     });
     expect(calls).toEqual(['a at 0', 'b at 200', 'c at 400']);
+  });
+
+  it('disposes once of every value that was refused, but of the last', async () => {
+    const clock = virtualClock();
+    const disposed: string[] = [];
+    const refusedAfter = (ms: number, name: string) => () =>
+      new Promise((resolve) => {
+        const value = { name, [Symbol.dispose]: () => disposed.push(name) };
+        clock.setTimer(() => resolve(value), ms);
+      });
+    const { router } = setUp(
+      { fallbacks: [...fallbacks, { when: {}, to: 'c', retry: 0 }] },
+      {
+        a: [refusedAfter(300, 'a')],
+        b: [refusedAfter(200, 'b')],
+        c: [refusedAfter(10, 'c')],
+      },
+      { hedgeAfter: 200, refuse: () => 'odd' },
+      clock,
+    );
+    const call = failureOf(router.call('x'));
+    await clock.run();
+    expect((await call).result).toMatchObject({ name: 'c' });
+    expect(disposed.toSorted()).toEqual(['a', 'b']);
   });
 
   it('starts nothing where a timeout leads nowhere, and nothing after an abort', async () => {
