@@ -1,11 +1,10 @@
-import { isThenable, notify } from '../../notify.ts';
+import { notify } from '../../notify.ts';
 import type { Runtime } from '../../runtime.ts';
-import { reportFault } from '../../system.ts';
 import { Watch } from '../../watch.ts';
 import { decideRoute, type RouteDecision } from '../decide-route.ts';
-import { scalarText } from '../read-document.ts';
 import type { RouteDecided } from '../route-audit.ts';
-import { isSession, type RouteContext, type StickySession } from '../route-context.ts';
+import type { RouteContext } from '../route-context.ts';
+import { CallSession } from './call-session.ts';
 import { discard, Leg, type LegEnd, type LegOwner } from './leg.ts';
 import type { ProviderState } from './provider-health.ts';
 import { type RouteAttemptRecord, RouteError, type RouteErrorCode } from './route-error.ts';
@@ -25,9 +24,6 @@ type Chosen = Exclude<RouteDecision, { result: 'error' }>;
 type Failed = Extract<LegEnd, { kind: 'failed' }>;
 type Distribute<T> = T extends unknown ? Omit<T, 'requestId' | 'seed'> : never;
 
-/** A store of sessions that is slower than this counts as having none. */
-const STICKY_LIMIT_MS = 1000;
-
 /** One call of a router: decide, wait, call the provider, decide again. */
 export class RouteCall implements LegOwner {
   readonly #parts: RouterParts;
@@ -42,7 +38,7 @@ export class RouteCall implements LegOwner {
   /** Providers whose breaker refused this call. */
   #refused: Set<string> | undefined;
   #givenOpen: readonly string[] = [];
-  #sessionKey: string | undefined;
+  #session: CallSession | undefined;
   #last: Failed | undefined;
   /** The last failure, while nothing of it has been disposed of. */
   #kept: Failed | undefined;
@@ -71,7 +67,12 @@ export class RouteCall implements LegOwner {
     let context: RouteContext = { ...given, request_id: given.request_id ?? this.#requestId };
     this.#givenOpen = Array.isArray(given.open_providers) ? given.open_providers : [];
     this.#throwIfAborted();
-    if (this.#parts.sticky) context = await this.#withSession(context, this.#parts.sticky);
+    const { sticky } = this.#parts;
+    this.#session = sticky && CallSession.of(sticky, this.settings, given);
+    if (this.#session) {
+      context = await this.#session.addTo(context, this.runtime);
+      this.#throwIfAborted();
+    }
     for (;;) {
       const asked = context;
       let decision = this.#decide(asked);
@@ -190,7 +191,7 @@ export class RouteCall implements LegOwner {
     const attempt = this.#attempts.length + 1;
     const state = this.#parts.states.get(provider) as ProviderState;
     // Nothing has been waited for before the first attempt, unless a session was looked up.
-    const isFirst = attempt === 1 && this.#sessionKey === undefined;
+    const isFirst = attempt === 1 && this.#session === undefined;
     const startsAt = isFirst ? this.startedAt : this.settings.clock.monotonic();
     if (startsAt >= this.deadlineAt) {
       state.released(ticket);
@@ -291,40 +292,7 @@ export class RouteCall implements LegOwner {
     if (this.settings.on) {
       this.#tell({ type: 'success', provider, attempts: this.#attempts.length });
     }
-    const { sticky } = this.#parts;
-    const key = this.#sessionKey;
-    if (!sticky || key === undefined) return;
-    const { policy, clock } = this.settings;
-    const session = { provider, expires_at_ms: clock.now() + policy.sticky.ttlMs };
-    notify('writing a sticky session', () => sticky.set(key, session));
-  }
-
-  /** Looks up the session of the request. A store that fails or is late costs the session only. */
-  async #withSession(context: RouteContext, sticky: StickyStore): Promise<RouteContext> {
-    const { policy } = this.settings;
-    const value = scalarText(context[policy.sticky.sessionKey]);
-    if (value === undefined) return context;
-    const key = JSON.stringify([policy.id, scalarText(context.tenant_id) ?? null, value]);
-    this.#sessionKey = key;
-    if (context.sticky != null) return context;
-    const session = await this.#readSession(key, sticky);
-    this.#throwIfAborted();
-    return session ? { ...context, sticky: session } : context;
-  }
-
-  async #readSession(key: string, sticky: StickyStore): Promise<StickySession | undefined> {
-    try {
-      const found = sticky.get(key);
-      if (!isThenable(found)) return isSession(found) ? found : undefined;
-      const watch = new Watch(this.runtime);
-      const ending = await watch.until(STICKY_LIMIT_MS, Promise.resolve(found));
-      watch.close();
-      if (ending.kind === 'result') return isSession(ending.result) ? ending.result : undefined;
-      if (ending.kind === 'error') reportFault('reading a sticky session failed', ending.error);
-    } catch (error) {
-      reportFault('reading a sticky session failed', error);
-    }
-    return undefined;
+    this.#session?.write(provider);
   }
 
   #throwIfAborted(): void {
@@ -359,14 +327,10 @@ export class RouteCall implements LegOwner {
 
   /** A session whose provider has just failed would lead the next request there again. */
   #dropSession(): void {
-    const { sticky } = this.#parts;
-    const key = this.#sessionKey;
-    const failed = this.#attempts.some(
+    const isStale = this.#attempts.some(
       ({ outcome, explanation }) => outcome === 'failed' && explanation.reason === 'sticky',
     );
-    if (sticky && key !== undefined && failed) {
-      notify('deleting a sticky session', () => sticky.delete(key));
-    }
+    if (isStale) this.#session?.drop();
   }
 
   #tellFailure(leg: Leg, end: LegEnd): void {
