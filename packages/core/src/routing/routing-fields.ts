@@ -58,7 +58,7 @@ export const stickyFields = {
   /** Whether a session keeps the provider that answered it last. */
   enabled: { kind: 'boolean', default: false },
   /** The context key that identifies a session. */
-  session_key: { kind: 'text', pattern: '^[^\\s]+$', maxLength: 200, default: 'session_id' },
+  session_key: { kind: 'text', pattern: '^.+$', maxLength: 200, default: 'session_id' },
   /** How long a session lasts after its last success, as a text: `30s`, `15m`, `1h`. Exclusive with `ttl_seconds`. */
   ttl: { kind: 'text', pattern: '^[0-9]+[smh]$', maxLength: 8 },
   /** The same in seconds. Without either a session lasts 3600 s. */
