@@ -161,13 +161,15 @@ export class RouteCall implements LegOwner {
 
   /** A retry, or the fallback at once where the retry is not possible or not wanted. */
   #orFallback(asked: RouteContext, retry: Extract<Chosen, { result: 'retry' }>): Chosen {
-    const { budget, skipWaits, clock } = this.settings;
+    const { budget, skipWaits, clock, maxRetryAfterMs } = this.settings;
     const waitMs = retry.retryInfo.backoff_ms;
     const isLate = clock.monotonic() + waitMs >= this.deadlineAt;
-    if (isLate || (skipWaits && waitMs > 0)) {
+    const isTooLong = (asked.retry_after_ms ?? 0) > maxRetryAfterMs;
+    if (isLate || isTooLong || (skipWaits && waitMs > 0)) {
       const other = this.#decide({ ...asked, skip_retry: true });
       if (other.result !== 'retry') return other;
       if (isLate) this.#giveUp('DEADLINE', other, waitMs);
+      if (isTooLong) this.#giveUp('RETRY_AFTER_TOO_LONG', other, waitMs);
     }
     if (budget?.spend(this.#last?.failure) !== false) return retry;
     const other = this.#decide({ ...asked, skip_retry: true });

@@ -27,6 +27,7 @@ export type RouteErrorCode =
   | 'DEADLINE'
   | 'BUDGET'
   | 'ABORTED'
+  | 'RETRY_AFTER_TOO_LONG'
   | 'STREAM_CUT';
 
 interface RouteErrorDetails {
@@ -80,5 +81,6 @@ const sentences: Readonly<Record<RouteErrorCode, string>> = {
   DEADLINE: 'The deadline passed, or the next attempt could not start before it',
   BUDGET: 'The retry budget is used up and there is no fallback',
   ABORTED: 'The caller aborted',
+  RETRY_AFTER_TOO_LONG: 'The provider asked for a longer wait than maxRetryAfter',
   STREAM_CUT: 'The stream ended before its end was seen',
 };

@@ -46,6 +46,8 @@ export interface RouterOptions<P extends RouteProviders> {
   skipWaits?: boolean | undefined;
   /** Start the fallback of a timeout beside an attempt that has not answered after this long. The first answer wins. */
   hedgeAfter?: Duration | undefined;
+  /** A provider that asks for a longer wait than this is not waited for: the call goes to the fallback, or ends (60 s). */
+  maxRetryAfter?: Duration | undefined;
   /** A pause that a provider asks for with a rate limit is cut to this (1 h). */
   maxCooldown?: Duration | undefined;
   /** The status of an error in your words; undefined leaves it to Redrive. */
@@ -79,6 +81,7 @@ export interface RouterSettings {
   maxAttempts: number;
   skipWaits: boolean;
   hedgeAfterMs: number | undefined;
+  maxRetryAfterMs: number;
   maxCooldownMs: number;
   streamIdleMs: number;
   budget: Budget | undefined;
@@ -98,6 +101,7 @@ const optionFields = {
   maxAttempts: { kind: 'integer', min: 1, max: 1000, default: 20 },
   skipWaits: { kind: 'boolean', default: false },
   hedgeAfter: { kind: 'duration', min: 0 },
+  maxRetryAfter: { kind: 'duration', min: 0, default: 60_000 },
   maxCooldown: { kind: 'duration', min: 0, default: 3_600_000 },
   detailLevel: { kind: 'choice', of: ['minimal', 'detailed', 'verbose'], default: 'detailed' },
 } as const satisfies Fields;
@@ -152,6 +156,7 @@ export function readRouterOptions(
     maxAttempts: values['maxAttempts'] as number,
     skipWaits: values['skipWaits'] as boolean,
     hedgeAfterMs: values['hedgeAfter'] as number | undefined,
+    maxRetryAfterMs: values['maxRetryAfter'] as number,
     maxCooldownMs: values['maxCooldown'] as number,
     streamIdleMs: (streamValues['idleTimeout'] as number | undefined) ?? Infinity,
     detailLevel: values['detailLevel'] as DetailLevel,

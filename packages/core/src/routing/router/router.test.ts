@@ -304,6 +304,24 @@ describe('time', () => {
     expect(second).toBeLessThanOrEqual(2200);
   });
 
+  it('does not wait for a provider that asks for too long', async () => {
+    const limited = (ms: number) => Object.assign(errorOf(503), { retryAfterMs: ms });
+    const { router, calls } = setUp({ fallbacks: [toB] }, { a: [limited(60_001)], b: ['ok'] });
+    expect(await router.call('x')).toMatchObject({ provider: 'b' });
+    expect(calls).toEqual(['a at 0', 'b at 0']);
+    const alone = setUp(
+      { fallbacks: [{ ...toB, to: 'a' }] },
+      { a: [limited(5000), limited(5001)] },
+      { maxRetryAfter: '5s' },
+    );
+    const call = failureOf(alone.router.call('x'));
+    await alone.clock.run();
+    const error = await call;
+    expect(error.code).toBe('RETRY_AFTER_TOO_LONG');
+    expect(error.attempts).toHaveLength(2);
+    expect(error.retryAfterMs).toBeGreaterThanOrEqual(5001);
+  });
+
   it('forgets the Retry-After of an earlier failure', async () => {
     const limited = Object.assign(errorOf(503), { retryAfterMs: 2000 });
     const { router, clock } = setUp({ fallbacks: [toB] }, { a: [limited, 503, 'ok'], b: ['ok'] });
