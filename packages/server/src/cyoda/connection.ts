@@ -30,7 +30,8 @@ export class Connection {
     const session = (this.#session = connect(this.authority, { ...tls, settings }));
     this.#connected = new Promise((resolve, reject) => {
       session.on('connect', () => {
-        session.setLocalWindowSize(WINDOW_BYTES);
+        // The event comes a tick after the connection: whoever cut it in between is not told by a crash.
+        if (!session.destroyed) session.setLocalWindowSize(WINDOW_BYTES);
         resolve();
       });
       // Stays for as long as the session does. Of an error later on its streams are told.
@@ -47,6 +48,8 @@ export class Connection {
     headers: OutgoingHttpHeaders,
   ): Promise<ClientHttp2Stream> {
     await this.#connected;
+    // Its stream would fail before anybody listens to it.
+    if (this.#session.destroyed) throw unavailable('the connection was closed');
     return batchWrites(this.#session.request({ ...headers, ':method': method, ':path': path }));
   }
 
