@@ -126,6 +126,14 @@ describe('criterionConfig', () => {
     expect(error.faults.map((fault) => fault.path)).toEqual(['sets.a.profile', 'sets.a.sets']);
   });
 
+  it('lists a hundred faults and no more, of fields and of sets', () => {
+    const fields = Object.fromEntries(Array.from({ length: 150 }, (_, n) => [`f${n}`, 1]));
+    expect(faultsOf(fields).faults).toHaveLength(100);
+    const sets = Object.fromEntries(Array.from({ length: 150 }, (_, n) => [`s${n}`, 1]));
+    expect(faultsOf({ sets }).faults).toHaveLength(100);
+    expect(faultsOf({ sets: { a: fields, b: fields } }).faults).toHaveLength(100);
+  });
+
   it.each([null, 5, 'x', []])('refuses %j as settings, as sets and as a set', (value) => {
     const fault = { code: 'INVALID_VALUE', message: 'must be an object' };
     expect(faultsOf(value).faults).toEqual([{ path: '', ...fault }]);
@@ -197,6 +205,17 @@ describe('criterionSettings', () => {
     expect(layerConfig(checked, { operationType: 'payment' }).defaultRetryDelaySeconds).toBe(300);
     expect(checked.sets).toEqual({ payment: { defaultRetryDelaySeconds: 300 } });
     expect([checked, checked.sets, checked.sets?.['payment']].every(Object.isFrozen)).toBe(true);
+  });
+
+  it('looks at each set a few times, however many there are', () => {
+    let reads = 0;
+    const set = Object.defineProperty({}, 'jitterPercentage', {
+      enumerable: true,
+      get: () => (reads += 1) && 0.1,
+    });
+    const names = Array.from({ length: 200 }, (_, n) => `s${n}`);
+    criterionSettings({ sets: Object.fromEntries(names.map((name) => [name, set])) });
+    expect(reads).toBeLessThan(200 * 10);
   });
 
   it('refuses what criterionConfig refuses', () => {

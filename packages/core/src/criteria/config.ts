@@ -107,6 +107,10 @@ export function criterionConfig(
   if (faults.length > 0) {
     throw new ConfigError('INVALID_CONFIG', 'The criterion has faults in its settings:', faults);
   }
+  return prepare(settings, choice);
+}
+
+function prepare(settings: CriterionSettings, choice: CriterionChoice): Readonly<CriterionConfig> {
   const config = Object.freeze(layerConfig(settings, choice));
   prepared.set(config, { config, sets: noSets });
   return config;
@@ -120,7 +124,8 @@ export function criterionSettings(settings: CriterionSettings = {}): Readonly<Cr
   const config = criterionConfig(settings);
   const sets = new Map<unknown, Readonly<CriterionConfig>>();
   for (const name of Object.keys(settings.sets ?? {})) {
-    sets.set(name, criterionConfig(settings, { operationType: name }));
+    // Checked above: to check all sets again for each of them would take minutes for some thousand sets.
+    sets.set(name, prepare(settings, { operationType: name }));
   }
   const copy: Readonly<CriterionSettings> = Object.freeze({
     ...config,
@@ -185,18 +190,23 @@ function named(sets: unknown, name: unknown): unknown {
 const fieldNames = Object.keys(criterionDefaults) as (keyof CriterionConfig)[];
 const settingsNames: readonly string[] = [...fieldNames, 'profile', 'sets'];
 
+/** Whoever made more mistakes than that mends these first. Looking for what each name may mean costs time. */
+const MAX_FAULTS = 100;
+
 function settingsFaults(settings: Record<string, unknown>): Fault[] {
   const { profile, sets, ...fields } = settings;
   const faults: Fault[] = [];
   checkFields('', fields, settingsNames, faults);
   if (profile !== undefined) checkProfile('profile', profile, faults);
   if (sets === undefined) return faults;
-  if (!isRecord(sets)) faults.push(fault('sets', 'INVALID_VALUE', 'must be an object'));
-  else {
-    for (const [name, set] of Object.entries(sets)) {
-      if (isRecord(set)) checkFields(`sets.${name}.`, set, fieldNames, faults);
-      else faults.push(fault(`sets.${name}`, 'INVALID_VALUE', 'must be an object'));
-    }
+  if (!isRecord(sets)) {
+    faults.push(fault('sets', 'INVALID_VALUE', 'must be an object'));
+    return faults;
+  }
+  for (const [name, set] of Object.entries(sets)) {
+    if (faults.length >= MAX_FAULTS) break;
+    if (isRecord(set)) checkFields(`sets.${name}.`, set, fieldNames, faults);
+    else faults.push(fault(`sets.${name}`, 'INVALID_VALUE', 'must be an object'));
   }
   return faults;
 }
@@ -208,6 +218,7 @@ function checkFields(
   faults: Fault[],
 ): void {
   for (const [name, value] of Object.entries(fields)) {
+    if (faults.length >= MAX_FAULTS) return;
     const path = prefix + name;
     if (!Object.hasOwn(criterionRules, name)) {
       faults.push(fault(path, 'UNKNOWN_FIELD', `is not a setting${didYouMean(name, known)}`));

@@ -9,6 +9,8 @@ import {
 
 const MAX_KEPT = 100;
 const MAX_KEPT_TEXT = 4096;
+/** Each is laid out for the evaluation, before anybody else gets a turn. */
+const MAX_SETS = 1000;
 
 export class SettingsInForce {
   readonly configured: CriterionSettings;
@@ -65,8 +67,14 @@ export function settingsView(configured: CriterionSettings) {
   };
 }
 
-/** Every fault of a request's settings; none: they can be used. */
+/** The faults of a request's settings; none: they can be used. */
 export function settingsFaults(given: unknown): readonly Fault[] {
+  const { sets } = Object(given) as CriterionSettings;
+  const count = Object.keys(Object(sets) as object).length;
+  if (count > MAX_SETS) {
+    const message = `has ${count} sets; ${MAX_SETS} are allowed. Send those that the entities need.`;
+    return [{ path: 'sets', code: 'INVALID_VALUE', message }];
+  }
   try {
     criterionConfig(given as CriterionSettings);
     return [];
@@ -79,10 +87,10 @@ export function settingsFaults(given: unknown): readonly Fault[] {
 /** A field of the request outranks the configured field, in every configured set too. */
 function overlaid(configured: CriterionSettings, given: CriterionSettings): CriterionSettings {
   const { sets: givenSets = {}, profile, ...fields } = given;
-  const sets: Record<string, NonNullable<CriterionSettings['sets']>[string]> = {};
-  for (const [name, set] of Object.entries(configured.sets ?? {})) {
-    sets[name] = { ...set, ...fields };
-  }
+  // From entries, since an assignment to `__proto__` would get lost.
+  const sets = Object.fromEntries(
+    Object.entries(configured.sets ?? {}).map(([name, set]) => [name, { ...set, ...fields }]),
+  );
   return {
     ...configured,
     ...fields,
