@@ -5,6 +5,12 @@ import { CyodaError } from './trouble.ts';
 export type TokenSource = () => Promise<string | undefined>;
 
 const MAX_BYTES = 64 * 1024;
+/** What HTTP takes in a header. Anything else would be refused there, with the token in the error. */
+const TOKEN = /^[\x21-\x7e]+$/;
+
+export function isToken(text: string): boolean {
+  return TOKEN.test(text);
+}
 
 /** From a file where one is named, else the token itself. */
 export function tokenSource(from: {
@@ -15,8 +21,7 @@ export function tokenSource(from: {
   if (tokenFile === undefined) return () => Promise.resolve(token);
   return async () => {
     const read = (await contentOf(tokenFile)).trim();
-    // Header values: anything else would be refused by HTTP, with the token in the error.
-    if (/^[\x21-\x7e]+$/.test(read)) return read;
+    if (isToken(read)) return read;
     throw unreadable(tokenFile, 'it does not hold one token of visible ASCII characters');
   };
 }

@@ -208,6 +208,15 @@ describe('the settings of the Cyoda member', () => {
     );
   });
 
+  it.each(['t\u00f6ken', 'a\u2013b', 'two words', ' padded'])(
+    'refuse a token that no header can carry: %j',
+    async (token) => {
+      const { CYODA_TOKEN } = await faultsOf({ CYODA_URL: 'grpcs://host', CYODA_TOKEN: token });
+      expect(CYODA_TOKEN).toMatch(/is not a token of visible ASCII characters/);
+      expect(CYODA_TOKEN).not.toContain(token);
+    },
+  );
+
   it.each([
     ['grpc://cyoda.example.com', 1],
     ['grpcs://cyoda.example.com', 0],

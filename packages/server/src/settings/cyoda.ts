@@ -1,5 +1,6 @@
 /** What the settings of the Cyoda member need beside their kinds. */
 import type { Fault } from 'redrive';
+import { isToken } from '../cyoda/token.ts';
 import { hiddenUrl } from './hide.ts';
 import type { Settings } from './settings.ts';
 import { variables } from './variables.ts';
@@ -22,6 +23,10 @@ export function checkCyoda(
     faults.push({ path, code: 'INVALID_VALUE', message });
   if (cyodaToken !== undefined && cyodaTokenFile !== undefined) {
     add(variables.cyodaToken.env, 'CYODA_TOKEN_FILE is set too. Give one of them.');
+  }
+  if (cyodaToken !== undefined && !isToken(cyodaToken)) {
+    const message = `a text of ${cyodaToken.length} characters is not a token of visible ASCII characters without spaces.`;
+    add(variables.cyodaToken.env, message);
   }
   if (cyodaTags.length === 0 || cyodaTags.length > MAX_TAGS || !cyodaTags.every(isTag)) {
     const message = `needs 1 to ${MAX_TAGS} tags of 1 to 128 characters without spaces, such as retry-timing.`;
