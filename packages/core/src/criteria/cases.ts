@@ -221,6 +221,36 @@ const delayCases: readonly CriterionCase[] = [
     { ...elapsed, matches: false, reason: 'TOO_SOON', elapsedMs: 59_999 },
   ),
   delayCase(
+    'a last attempt with microseconds, half a ms too soon',
+    { ...fixed, lastAttemptTime: '2026-01-25T21:15:00.000500Z' },
+    {
+      ...elapsed,
+      matches: false,
+      reason: 'TOO_SOON',
+      elapsedMs: 59_999,
+      dueAtMs: LAST_MS + 60_001,
+    },
+  ),
+  delayCase(
+    'both times with microseconds, over to the microsecond',
+    {
+      ...fixed,
+      lastAttemptTime: '2026-01-25T21:15:00.000700Z',
+      currentTime: '2026-01-25T21:16:00.000700Z',
+    },
+    { ...elapsed, dueAtMs: LAST_MS + 60_001 },
+  ),
+  delayCase(
+    'zero delay, asked in the microsecond of the last attempt',
+    {
+      ...fixed,
+      lastAttemptTime: '2026-01-25T21:15:00.000700Z',
+      currentTime: '2026-01-25T21:15:00.000700Z',
+      retryDelaySeconds: 0,
+    },
+    { ...after(0, 'FIXED_DELAY_ELAPSED'), elapsedMs: 0, dueAtMs: LAST_MS + 1 },
+  ),
+  delayCase(
     'a fixed delay has no cap',
     { ...fixed, retryDelaySeconds: 7200, maxDelaySeconds: 10 },
     after(7_200_000, 'TOO_SOON'),
@@ -294,6 +324,11 @@ export const nextRetryCases: readonly NextRetryCase[] = [
     entity: jittered,
     key: 'order-18',
     expected: { fireAtMs: LAST_MS + OTHER_MS, warnings: [] },
+  },
+  {
+    title: 'a last attempt with microseconds: the next whole ms',
+    entity: { ...fixed, lastAttemptTime: '2026-01-25T21:15:00.000001Z' },
+    expected: { fireAtMs: LAST_MS + 60_001, warnings: [] },
   },
   {
     title: 'the current time plays no part',

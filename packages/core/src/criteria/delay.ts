@@ -56,6 +56,11 @@ export function retryDelay(
   return { kind: 'delay', delayMs, unjitteredMs, capped, exponential };
 }
 
+/** The first whole ms at which the delay is over: the last attempt may have a fraction of one. */
+export function dueAt(lastMs: number, delayMs: number): number {
+  return Math.ceil(lastMs) + delayMs;
+}
+
 /** The delay's rule from the entity's own numbers, else the configured ones. By default it is the preset `criterion`. */
 function ruleFor(
   input: RetryDelayInput,

@@ -1,7 +1,7 @@
 import { systemClock } from '../system.ts';
 import { criterionDefaults } from './config.ts';
 import type { CriterionSettings } from './config.ts';
-import { configured, retryDelay } from './delay.ts';
+import { configured, dueAt, retryDelay } from './delay.ts';
 import type { Delay } from './delay.ts';
 import {
   configFor,
@@ -67,7 +67,8 @@ function evaluate(
       : failed('INVALID_TIME', notATime('currentTime', currentTime), warnings);
   }
 
-  const elapsedMs = nowMs - lastMs;
+  // Times may have a fraction of a ms. Rounded down: never yes too early.
+  const elapsedMs = Math.floor(nowMs - lastMs);
   if (elapsedMs < 0) {
     warnings.push({
       code: 'CLOCK_SKEW',
@@ -77,7 +78,7 @@ function evaluate(
   const config = configFor(input, settings, options);
   const delay = retryDelay(input, config, options, lastMs, warnings);
   const delayMs = delay.kind === 'delay' ? delay.delayMs : null;
-  const dueAtMs = delayMs === null ? null : lastMs + delayMs;
+  const dueAtMs = delayMs === null ? null : dueAt(lastMs, delayMs);
   const times = { delayMs, elapsedMs, dueAtMs };
   // A skew ends the evaluation before the delay can be at fault. The delay is worked out all the same:
   // `dueAtMs` tells when the answer will be yes.

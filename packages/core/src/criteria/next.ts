@@ -1,6 +1,6 @@
 import { criterionDefaults, layerConfig } from './config.ts';
 import type { CriterionConfig, CriterionSettings } from './config.ts';
-import { configured, retryDelay } from './delay.ts';
+import { configured, dueAt, retryDelay } from './delay.ts';
 import { configFor, fieldsOf, lastAttemptOf, messageOf } from './entity.ts';
 import type { CriterionOptions } from './entity.ts';
 import type { CriterionWarning } from './result.ts';
@@ -33,7 +33,7 @@ export function nextRetryTime(
     if (typeof lastMs !== 'number') return afterDefault(lastMs, config, warnings);
     const delay = retryDelay(input, config, options ?? {}, lastMs, warnings);
     if (delay.kind === 'error') return afterDefault(delay.error, config, warnings);
-    const dueAtMs = lastMs + delay.delayMs;
+    const dueAtMs = dueAt(lastMs, delay.delayMs);
     if (dueAtMs <= LAST_MS) return { fireAtMs: dueAtMs, warnings };
     warnings.push({
       code: 'OVERFLOW_ERROR',

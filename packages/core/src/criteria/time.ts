@@ -9,8 +9,9 @@ const DAYS_BEFORE_EPOCH = 719_468;
  *
  * Read here rather than by `Date.parse`, which rolls 30 February over into March, takes many texts that are
  * not ISO-8601, and reads a time without a zone in the zone of the machine: two instances would disagree.
- * Accepted: `YYYY-MM-DDTHH:mm`, then seconds, then a fraction of any length (cut to ms), then `Z`, an offset
- * (`+01:00`, `+0100`, `+01`) or nothing, which is read as UTC; `hasZone` tells the difference.
+ * Accepted: `YYYY-MM-DDTHH:mm`, then seconds, then a fraction of any length, then `Z`, an offset (`+01:00`,
+ * `+0100`, `+01`) or nothing, which is read as UTC; `hasZone` tells the difference. A fraction of a ms is kept:
+ * many languages write microseconds, and cutting them from the last attempt would say yes too early.
  */
 export function parseIsoTime(text: string): number {
   const year = twoDigits(text, 0) * 100 + twoDigits(text, 2);
@@ -39,6 +40,7 @@ export function parseIsoTime(text: string): number {
         placeMs = Math.floor(placeMs / 10);
       }
       if (at === start) return Number.NaN;
+      if (at > start + 3) ms += Number(`0.${text.slice(start + 3, at)}`);
     }
   }
   const minutes = (daysSinceEpoch(year, month, day) * 24 + hour) * 60 + minute;
