@@ -120,7 +120,8 @@ export function idOf({ entity, entityId }: EvaluationRequest): string | undefine
   const id = entityId ?? fieldOf(entity, 'entityId') ?? fieldOf(entity, 'id');
   if (typeof id === 'number') return String(id);
   if (typeof id !== 'string' || id === '') return undefined;
-  return id.length > MAX_ID ? id.slice(0, MAX_ID).toWellFormed() : id;
+  // Copied, since a slice keeps all of the text that it was cut from.
+  return id.length > MAX_ID ? Buffer.from(id.slice(0, MAX_ID)).toString() : id;
 }
 
 /** An entity may be anything, and reading a field of it may throw. */

@@ -127,7 +127,8 @@ export class Session {
         // An answer to it would be answered again, for ever.
         return;
       case 'unknown': {
-        const type = event.type.slice(0, 100);
+        // Copied, since a slice keeps all of the text that it was cut from.
+        const type = Buffer.from(event.type.slice(0, 100)).toString();
         this.#tell(type, { type }, 'the Cyoda server sent an event of an unknown type: ignored');
       }
     }
