@@ -105,6 +105,16 @@ it('holds 32 MiB at most also of what the store did not take', async () => {
   expect(dropped()).toBe(1000 - writer.size);
 });
 
+it('counts the settings of a request among them', () => {
+  const { writer, dropped } = writerOf();
+  const settings = { context: 'x'.repeat(16_000) };
+  for (let i = 0; i < 3000; i++) {
+    writer.add('hasRetriesAvailable', { entity: { id: i }, settings }, failed);
+  }
+  expect(writer.size).toBeLessThan(2100);
+  expect(dropped()).toBe(3000 - writer.size);
+});
+
 it('writes at most 50 occurrences of one entity at once', async () => {
   const { clock, writer, report, add, dropped, written } = writerOf();
   writer.attach(report);

@@ -34,7 +34,7 @@ interface Waiting {
 
 const MAX_WAITING = 10_000;
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
-/** What an entry weighs beside its payload. */
+/** What an entry weighs beside its payload and its context. */
 const ENTRY_BYTES = 1024;
 /** Failures within this time are written together. */
 const GATHER_MS = 100;
@@ -99,7 +99,9 @@ export class ReviewWriter {
       return;
     }
     const report = reportOf(messageId, name, request, error, keep());
-    const bytes = keep().payload.length + ENTRY_BYTES;
+    // Settings of a request may weigh more than its entity.
+    const contextBytes = JSON.stringify(report.context).length;
+    const bytes = keep().payload.length + contextBytes + ENTRY_BYTES;
     this.#waiting.set(messageId, { report, bytes, count: 1 });
     this.#bytes += bytes;
     this.#plan(GATHER_MS);

@@ -140,6 +140,32 @@ function isOpen({ state }: { state: string }): boolean {
 }
 
 describeService('PostgreSQL 18', () => {
+  it('takes items of any characters', async () => {
+    await using server = await startPostgres({ version: 18 });
+    const { service, ask, items } = await startService({ DATABASE_URL: server.url });
+    await service.ready;
+    const odd = 'a\u0000b\ud800c';
+    const path = '/api/v1/criteria/isRetryDelayElapsed';
+    const bodies = [
+      { entity: {}, entity_id: odd },
+      { entity: { id: `${odd}2` } },
+      { entity: { id: 'x', [odd]: odd, lastAttemptTime: odd } },
+      { entity: { id: 'y' }, context: odd },
+      { entity: { id: 'z' }, settings: { context: odd, sets: { [odd]: {} } } },
+      { entity: { id: 'long' }, entity_id: 'é'.repeat(512) },
+      { entity: { id: 'plain' } },
+    ];
+    for (const body of bodies) expect((await ask(path, body)).status).toBe(200);
+    await expect.poll(async () => (await items()).length, { timeout: 10_000 }).toBe(bodies.length);
+    for (const { id } of await items()) {
+      expect((await ask(`/api/v1/review/${id}/replay`, {})).status).toBe(202);
+    }
+    await expect
+      .poll(async () => (await items()).filter(isOpen).length, { timeout: 10_000 })
+      .toBe(bodies.length);
+    await service.stop();
+  }, 60_000);
+
   it('does not delay evaluations while it is away, and takes their items when it is back', async () => {
     await using server = await startPostgres({ version: 18 });
     const { service, evaluate, items } = await startService({ DATABASE_URL: server.url });
