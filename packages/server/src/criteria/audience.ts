@@ -14,3 +14,7 @@ const audiences: Readonly<Record<CriterionErrorCode, Audience>> = {
 export function audienceOf(code: CriterionErrorCode): Audience {
   return audiences[code];
 }
+
+export function isErrorCode(code: string): code is CriterionErrorCode {
+  return Object.hasOwn(audiences, code);
+}

@@ -7,8 +7,11 @@ import { type Audience, audienceOf } from './audience.ts';
 const MAX_LINES = 10;
 const WINDOW_MS = 1000;
 
+/** Its answer is the default delay where it fails. Somebody has to hear of it all the same. */
+export const FUNCTION = 'nextRetryTime';
+
 export interface FailedEvaluation {
-  readonly criterion: CriterionName;
+  readonly criterion: CriterionName | typeof FUNCTION;
   readonly error: CriterionError;
   readonly entityId: string | undefined;
   /** The entity's own count, as it came. */

@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { virtualClock } from 'redrive/testing';
 import { expect, it } from 'vitest';
+import type { FailedEvaluation } from './error-log.ts';
 import { CriterionEvaluator, idOf } from './evaluator.ts';
 import { RecentAnswers } from './recent.ts';
 import { SettingsInForce } from './settings.ts';
@@ -27,6 +28,33 @@ it('keeps the beginning of a long id, and nothing of the rest', () => {
   collect();
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(40_000_000);
   expect(recent.of('hasRetriesAvailable')[0]?.entityId).toBe(`24-${'x'.repeat(253)}`);
+});
+
+it('counts and logs a nextRetryTime that had to take the default delay', () => {
+  const counted: string[] = [];
+  const told: FailedEvaluation[] = [];
+  const evaluator = new CriterionEvaluator({
+    settings: new SettingsInForce({ enableJitter: false }),
+    clock: virtualClock(),
+    counts: {
+      evaluated: () => undefined,
+      failed: (name, code) => void counted.push(`${name} ${code}`),
+    },
+    recent: new RecentAnswers(),
+    seed: () => 0,
+    onError: (failed) => void told.push(failed),
+  });
+  const lastAttemptTime = '2026-01-25T21:15:00Z';
+  evaluator.nextRetryTime({ entity: { lastAttemptTime, attemptCount: 5000 } });
+  evaluator.nextRetryTime({ entity: { lastAttemptTime, retryDelaySeconds: -1 } });
+  expect(told).toEqual([]);
+  expect(evaluator.nextRetryTime({ entity: { attemptCount: 2 }, entityId: 'e' })).toMatchObject({
+    fireAfterMs: 60_000,
+  });
+  expect(counted).toEqual(['nextRetryTime DATA_UNAVAILABLE']);
+  expect(told).toMatchObject([
+    { criterion: 'nextRetryTime', error: { code: 'DATA_UNAVAILABLE' }, entityId: 'e', attempt: 2 },
+  ]);
 });
 
 it('cuts no character in half', () => {

@@ -8,7 +8,8 @@ import {
   nextRetryTime,
 } from 'redrive';
 import type { CriterionCounts } from '../observe/criterion-counts.ts';
-import type { FailedEvaluation } from './error-log.ts';
+import { isErrorCode } from './audience.ts';
+import { type FailedEvaluation, FUNCTION } from './error-log.ts';
 import type { RecentAnswers } from './recent.ts';
 import type { SettingsInForce } from './settings.ts';
 
@@ -78,7 +79,14 @@ export class CriterionEvaluator implements Evaluator {
 
   nextRetryTime(request: EvaluationRequest): ReturnType<typeof nextRetryTime> {
     const settings = this.#parts.settings.of(request.settings);
-    return nextRetryTime(request.entity, settings, this.#options(request));
+    const next = nextRetryTime(request.entity, settings, this.#options(request));
+    if ('fireAfterMs' in next) {
+      const errors = next.warnings.flatMap(({ code, message }) =>
+        isErrorCode(code) ? [{ code, message }] : [],
+      );
+      this.#failed(FUNCTION, request.entity, idOf(request), { errors });
+    }
+    return next;
   }
 
   #options({ entityId, context, arrivedMs }: EvaluationRequest) {
@@ -92,10 +100,10 @@ export class CriterionEvaluator implements Evaluator {
   }
 
   #failed(
-    criterion: CriterionName,
+    criterion: FailedEvaluation['criterion'],
     entity: unknown,
     entityId: string | undefined,
-    { errors }: CriterionResult,
+    { errors }: Pick<CriterionResult, 'errors'>,
   ): void {
     const attempt = fieldOf(entity, 'attemptCount');
     for (const error of errors) {

@@ -297,6 +297,27 @@ describe('time limits', () => {
     expect(await fast).toMatchObject({ matches: true });
   });
 
+  it('cut a stream whose answers the server does not read, and say so', async () => {
+    const clock = virtualClock();
+    const scene = await stage({ clock });
+    const stream = await joined(scene);
+    stream.http2.pause();
+    const asked = Array.from({ length: 12_000 }, () =>
+      stream.criterion('isRetryDelayElapsed', after).catch(() => undefined),
+    );
+    await scene.counted('request matched', 4096);
+    // Until it reads no more: whatever is on its way has come.
+    let seen = -1;
+    while (seen !== scene.counts['request matched']) {
+      seen = scene.counts['request matched'] ?? 0;
+      for (let n = 0; n < 50; n++) await new Promise(setImmediate);
+    }
+    await clock.advance('30s');
+    const { message } = await scene.logged('CYODA_SILENT');
+    expect(message).toMatch(/read no answer for 30 s, and \d+ wait for it/);
+    await Promise.all(asked);
+  });
+
   it('cut a stream on which the server was silent for 30 s, and join over a new connection', async () => {
     const clock = virtualClock();
     const scene = await stage({ clock });

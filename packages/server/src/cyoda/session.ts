@@ -240,7 +240,11 @@ export class Session {
         this.#watch(SILENCE_MS - silentMs);
         return;
       }
-      const message = `The Cyoda server at ${this.#options.url} sent nothing for ${SILENCE_MS / 1000} s, not even a keep-alive. The stream is cut and joined again.`;
+      // A reader that waits for room hears nothing, however much the server sends.
+      const what = this.#reader
+        ? `read no answer for ${SILENCE_MS / 1000} s, and ${this.#outgoing.size} wait for it`
+        : `sent nothing for ${SILENCE_MS / 1000} s, not even a keep-alive`;
+      const message = `The Cyoda server at ${this.#options.url} ${what}. The stream is cut and joined again.`;
       this.#reason = new CyodaError('CYODA_SILENT', message);
       this.#cut();
     });

@@ -17,6 +17,7 @@ export class CriterionCounts {
   /** How many failed evaluations wait to become items. */
   waiting: () => number = () => 0;
   #dropped = 0;
+  readonly #functionErrors: OfOne['errors'] = {};
 
   constructor(set: MetricSet) {
     this.#set = set;
@@ -37,8 +38,8 @@ export class CriterionCounts {
     one.duration.observe(seconds);
   }
 
-  failed(name: CriterionName, code: CriterionErrorCode): void {
-    const { errors } = this.#byName[name];
+  failed(name: CriterionName | 'nextRetryTime', code: CriterionErrorCode): void {
+    const errors = name === 'nextRetryTime' ? this.#functionErrors : this.#byName[name].errors;
     errors[code] = (errors[code] ?? 0) + 1;
   }
 
@@ -57,6 +58,9 @@ export class CriterionCounts {
       for (const [code, count] of Object.entries(errors)) {
         criterionErrors.inc({ criterion, code }, count);
       }
+    }
+    for (const [code, count] of Object.entries(this.#functionErrors)) {
+      criterionErrors.inc({ criterion: 'nextRetryTime', code }, count);
     }
     criterionDropped.inc(this.#dropped);
     criterionWaiting.set(this.waiting());
