@@ -115,6 +115,19 @@ it('counts the settings of a request among them', () => {
   expect(dropped()).toBe(3000 - writer.size);
 });
 
+it('measures the settings that many entities share once', () => {
+  const { writer } = writerOf();
+  let reads = 0;
+  const settings = Object.defineProperty({}, 'context', {
+    enumerable: true,
+    get: () => (reads += 1) && 'x'.repeat(20_000),
+  });
+  for (let i = 0; i < 100; i++) {
+    writer.add('hasRetriesAvailable', { entity: { id: i }, settings }, failed);
+  }
+  expect([reads, writer.size]).toEqual([1, 100]);
+});
+
 it('writes at most 50 occurrences of one entity at once', async () => {
   const { clock, writer, report, add, dropped, written } = writerOf();
   writer.attach(report);

@@ -14,7 +14,7 @@ import {
 } from 'redrive';
 import type { CriterionCounts } from '../observe/criterion-counts.ts';
 import type { EvaluationRequest } from './evaluator.ts';
-import { type Kept, keptEntity, keyOf, reportOf } from './review-item.ts';
+import { type Kept, keptEntity, keyOf, reportOf, weightOf } from './review-item.ts';
 
 type Report = (failures: readonly FailureReport[]) => Promise<(Reported | Rejected)[]>;
 
@@ -34,7 +34,7 @@ interface Waiting {
 
 const MAX_WAITING = 10_000;
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
-/** What an entry weighs beside its payload and its context. */
+/** What an entry weighs beside its payload and its settings. */
 const ENTRY_BYTES = 1024;
 /** Failures within this time are written together. */
 const GATHER_MS = 100;
@@ -99,9 +99,7 @@ export class ReviewWriter {
       return;
     }
     const report = reportOf(messageId, name, request, error, keep());
-    // Settings of a request may weigh more than its entity.
-    const contextBytes = JSON.stringify(report.context).length;
-    const bytes = keep().payload.length + contextBytes + ENTRY_BYTES;
+    const bytes = weightOf(keep(), request) + ENTRY_BYTES;
     this.#waiting.set(messageId, { report, bytes, count: 1 });
     this.#bytes += bytes;
     this.#plan(GATHER_MS);
