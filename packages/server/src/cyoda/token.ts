@@ -1,16 +1,11 @@
 import { readFile } from 'node:fs/promises';
+import { isToken } from '../settings/cyoda.ts';
 import { CyodaError } from './trouble.ts';
 
 /** Asked on every join, so that a token that was renewed is used. Undefined: there is none. */
 export type TokenSource = () => Promise<string | undefined>;
 
 const MAX_BYTES = 64 * 1024;
-/** What HTTP takes in a header. Anything else would be refused there, with the token in the error. */
-const TOKEN = /^[\x21-\x7e]+$/;
-
-export function isToken(text: string): boolean {
-  return TOKEN.test(text);
-}
 
 /** From a file where one is named, else the token itself. */
 export function tokenSource(from: {

@@ -1,6 +1,5 @@
 /** What the settings of the Cyoda member need beside their kinds. */
 import type { Fault } from 'redrive';
-import { isToken } from '../cyoda/token.ts';
 import { hiddenUrl } from './hide.ts';
 import type { Settings } from './settings.ts';
 import { variables } from './variables.ts';
@@ -11,6 +10,8 @@ type CyodaSettings = Pick<
 >;
 
 const MAX_TAGS = 50;
+/** What HTTP takes in a header. Anything else would be refused there, with the token in the error. */
+const TOKEN = /^[\x21-\x7e]+$/;
 const TAG = /^[^\s,]{1,128}$/;
 
 export function checkCyoda(
@@ -37,6 +38,10 @@ export function checkCyoda(
   const wrong = urlFault(url);
   if (wrong !== undefined) add(variables.cyodaUrl.env, `'${hiddenUrl(url.href)}' ${wrong}`);
   return { faults, warnings: warningsOf(settings, url, isLoopback) };
+}
+
+export function isToken(text: string): boolean {
+  return TOKEN.test(text);
 }
 
 function isTag(tag: string): boolean {
