@@ -51,6 +51,7 @@ describe('a service with CYODA_URL', () => {
     const answer = await stream.criterion('isRetryDelayElapsed', after);
     expect(answer).toMatchObject({ matches: true });
     await stream.criterion('isRetryDelayElapsed', undefined);
+    await stream.schedule('nextRetryTime', {});
     const metrics = await page('/metrics');
     expect(metrics).toContain('cyoda_member_connected 1');
     expect(metrics).toContain('cyoda_joins_total{result="joined"} 1');
@@ -58,6 +59,9 @@ describe('a service with CYODA_URL', () => {
     expect(metrics).toContain('cyoda_requests_total{outcome="failed"} 1');
     expect(metrics).toContain(
       'criterion_evaluations_total{criterion="isRetryDelayElapsed",result="match"} 1',
+    );
+    expect(metrics).toContain(
+      'criterion_errors_total{criterion="nextRetryTime",code="DATA_UNAVAILABLE"} 1',
     );
     expect(await page('/health/ready')).toContain('"cyoda"');
     const asked = Array.from({ length: 200 }, () =>
