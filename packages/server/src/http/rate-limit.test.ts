@@ -47,3 +47,24 @@ it('remembers 5000 clients, and forgets the oldest first', () => {
   expect(isFree('c5000')).toBe(false);
   expect(isFree('c0')).toBe(true);
 });
+
+it.each([
+  ['2001:db8:1:2::1', '2001:DB8:0001:2:ffff:ffff:ffff:ffff', 'one /64'],
+  ['2001:db8::1', '2001:db8:0:0:5::9', 'one /64 with zeros left out'],
+  ['::1', '::2', 'one /64 of nothing but zeros'],
+  ['::ffff:192.0.2.7', '192.0.2.7', 'IPv4 written as IPv6'],
+  ['fe80::1%eth0', 'fe80::2%eth1', 'one /64 of a link'],
+])('counts %s and %s as one client: %s', (one, other) => {
+  const { isFree } = limitOf();
+  expect([isFree(one), isFree(other), isFree(one)]).toEqual([true, true, false]);
+});
+
+it.each([
+  ['2001:db8:1:2::1', '2001:db8:1:3::1'],
+  ['2001:db8::1', '2001:db8:0:1::1'],
+  ['::1:0:0:0:1', '::2:0:0:0:1'],
+  ['::ffff:192.0.2.7', '::ffff:192.0.2.8'],
+])('counts %s and %s as two clients', (one, other) => {
+  const { isFree } = limitOf();
+  expect([isFree(one), isFree(one), isFree(other)]).toEqual([true, true, true]);
+});

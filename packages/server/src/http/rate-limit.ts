@@ -1,6 +1,5 @@
 /** How many requests a client has in a second. Synchronous: it is asked for every request, before anything else. */
 import type { FastifyRequest } from 'fastify';
-import { normalizeIP } from '@fastify/rate-limit';
 import type { Settings } from '../settings/settings.ts';
 import { isHealth } from './limits.ts';
 import { Problem } from './problem.ts';
@@ -58,9 +57,17 @@ function begin(windows: Map<string, Window>, client: string, endMs: number): voi
   windows.set(client, { endMs, count: 1 });
 }
 
-/** By network where it is IPv6, which anybody has plenty of. To find that out costs more than to look for a colon. */
+/** A client with IPv6 has a network of addresses, at least a /64: all of them are one client. */
 function networkOf(ip: string): string {
-  return ip.includes(':') ? normalizeIP(ip) : ip;
+  if (!ip.includes(':')) return ip;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)?.[1];
+  if (mapped !== undefined) return mapped;
+  const [head = '', tail] = ip.split('::');
+  const before = head.split(':').filter(Boolean);
+  const after = tail?.split(':').filter(Boolean) ?? [];
+  const gap = Array.from({ length: Math.max(0, 8 - before.length - after.length) }, () => '0');
+  const groups = [...before, ...gap, ...after].slice(0, 4);
+  return `${groups.map((group) => group.toLowerCase().replace(/^0+(?=.)/, '')).join(':')}::/64`;
 }
 
 function isCriterion({ routeOptions }: FastifyRequest): boolean {
