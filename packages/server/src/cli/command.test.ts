@@ -72,6 +72,8 @@ describe('arguments', () => {
   it('are as many as the usage names', () => {
     expect(read()).toEqual({ type: 'faults', faults: ['<id> is missing.'] });
     expect(read('1', '2', '3')).toEqual({ type: 'faults', faults: ["'3' is one too many."] });
+    const two = readArguments({ ...show, usage: 'review show <id> <file>' }, []);
+    expect(two).toEqual({ type: 'faults', faults: ['<id> and <file> are missing.'] });
     const any = { ...show, usage: 'review show <id>...' };
     expect(readArguments(any, ['1', '2', '3'])).toMatchObject({ type: 'run' });
   });

@@ -207,7 +207,9 @@ function countFaults(usage: string, positionals: readonly string[]): string[] {
   const words = usage.split(' ').filter((word) => /^[<[]/.test(word));
   const needed = words.filter((word) => word.startsWith('<'));
   const missing = needed.slice(positionals.length);
-  if (missing.length > 0) return [`${missing.join(' and ')} is missing.`];
+  if (missing.length > 0) {
+    return [`${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} missing.`];
+  }
   if (words.some((word) => word.includes('...'))) return [];
   return positionals.slice(words.length).map((word) => `'${word}' is one too many.`);
 }

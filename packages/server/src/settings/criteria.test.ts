@@ -179,7 +179,7 @@ describe('the settings of the Cyoda member', () => {
     ['http://host:9090', /is not a URL with grpc:\/\/ or grpcs:\/\//],
     ['grpcs//host', /is not a URL/],
     ['grpx://host', /Did you mean grpc:\/\/\?/],
-    ['host:9090', /is not a URL/],
+    ['host:9090', /^'host:9090' is not a URL/],
     ['grpc://host:99999', /is not a URL/],
     ['grpc://:9090', /is not a URL|names no host/],
     ['grpc://host:9090/service', /more than a host and a port/],
@@ -199,6 +199,20 @@ describe('the settings of the Cyoda member', () => {
       CYODA_TAGS: 'has space',
     });
     expect(Object.keys(faults)).toEqual(['CYODA_TOKEN', 'CYODA_TAGS']);
+  });
+
+  it('name a value by its flag where it came by one', async () => {
+    const flags = { cyodaUrl: 'grpc://host/x', cyodaTags: 'has space' };
+    const reading = await readSettings({ env: {}, cwd, flags });
+    const names = reading.ok ? [] : reading.faults.map(({ name }) => name);
+    expect(names).toEqual(['--cyoda-tags', '--cyoda-url']);
+  });
+
+  it('tell of a slip in a name, and leave alone what others call CYODA_', async () => {
+    const { warnings } = await settingsOf({ CYODA_TAG: 'retry', CYODA_CLIENT_REGION: 'eu' });
+    expect(warnings).toEqual([
+      'CYODA_TAG is not a setting of Redrive, and is ignored. Did you mean CYODA_TAGS?',
+    ]);
   });
 
   it('do not show a token that is faulty', async () => {

@@ -11,6 +11,8 @@ test.each([
   ['postgres://me:1/hush@db/x', '***@db/x'],
   ['postgres:/me:hush@db', '***@db'],
   ['no url at all', 'no url at all'],
+  ['localhost:9090', 'localhost:9090'],
+  ['localhost:9090?token=hush', 'localhost:9090?***'],
 ])('%s is shown as %s', (url, shown) => {
   expect(hiddenUrl(url)).toBe(shown);
 });

@@ -9,6 +9,8 @@ export function hiddenUrl(text: string, hide?: 'path'): string {
   if (!url || `${url.pathname}${url.search}${url.hash}`.includes('@')) {
     return text.includes('@') ? `***@${text.slice(text.lastIndexOf('@') + 1)}` : text;
   }
+  // Without the slashes a host reads as a scheme: it is shown as it was typed, up to its parameters.
+  if (hide === undefined && !/^[^/]+:\/\//.test(text)) return text.replace(/[?#].*$/s, '?***');
   if (hide === 'path') return `${url.protocol}//${url.host}/***`;
   const user = url.username === '' ? '' : `${url.username}${url.password === '' ? '' : ':***'}@`;
   const parameters = [...url.searchParams].map(

@@ -94,8 +94,8 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
     const isHost = path === variables.host.env;
     const told = isHost ? [path, variables.tokens.env, 'tokens'] : [path];
     if (faults.some(({ name }) => told.includes(name))) continue;
-    const origin = origins.find(({ name }) => name === path);
-    addFault(path, origin?.from ?? fileName, message, code);
+    const from = origins.find(({ name }) => name === path)?.from ?? fileName;
+    addFault(from === COMMAND_LINE ? flagOf(path) : path, from, message, code);
   }
   if (faults.length > 0) return { ok: false, faults, warnings };
   for (const name of parts) {
@@ -145,6 +145,12 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
   }
 }
 
+/** The flag of a setting, by the setting's name in the environment. */
+function flagOf(env: string): string {
+  const [name] = Object.entries(variables).find(([, variable]) => variable.env === env)!;
+  return `--${kebab(name)}`;
+}
+
 /** An empty variable is how compose files and shells say that there is none. */
 function given(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   return Object.fromEntries(
@@ -169,7 +175,9 @@ function unknownVariables(
     .flatMap((name) => {
       const near = nearestName(name, envNames);
       const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-      const isMeant = /^(REDRIVE|CRITERION)_/.test(name) || (near !== undefined && name in dotenv);
+      // A program beside us may have CYODA_ variables of its own.
+      const isSlip = near !== undefined && (name in dotenv || name.startsWith('CYODA_'));
+      const isMeant = /^(REDRIVE|CRITERION)_/.test(name) || isSlip;
       return isMeant ? [`${name} is not a setting of Redrive, and is ignored.${hint}`] : [];
     });
 }
