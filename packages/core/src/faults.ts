@@ -95,12 +95,14 @@ const aliases: Record<string, string> = {
   threshold: 'failures',
 };
 
-function didYouMean(near: string | undefined): string {
+/** The end of a sentence; empty where nothing is near. */
+export function didYouMean(near: string | undefined): string {
   if (near === undefined) return '';
   const note = near === 'maxAttempts' ? ' It counts the first execution too.' : '';
   return ` Did you mean '${near}'?${note}`;
 }
 
+/** A value for a sentence, in at most 60 characters. */
 export function show(value: unknown): string {
   let text: string;
   if (typeof value === 'string') text = `'${value}'`;

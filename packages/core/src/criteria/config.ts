@@ -1,6 +1,6 @@
 import { ConfigError } from '../errors.ts';
-import type { ErrorCode, Fault } from '../errors.ts';
-import { nearest } from '../faults.ts';
+import type { Fault } from '../errors.ts';
+import { didYouMean, nearest, show } from '../faults.ts';
 
 /** What a criterion is configured by; the names are those that workflows use. */
 export interface CriterionConfig {
@@ -66,7 +66,7 @@ interface Rule {
 
 export const positiveRule: Rule = { accepts: isPositive, expected: 'a positive number' };
 const booleanRule: Rule = { accepts: isBoolean, expected: 'true or false' };
-const textRule: Rule = { accepts: isText, expected: 'a text' };
+const textRule: Rule = { accepts: isText, expected: 'a text of 1 or more characters' };
 
 /** What each field must be. */
 export const criterionRules: { readonly [Name in keyof CriterionConfig]: Rule } = {
@@ -102,7 +102,7 @@ export function criterionConfig(
 ): Readonly<CriterionConfig> {
   const faults = isRecord(settings)
     ? settingsFaults(settings)
-    : [fault('', 'INVALID_VALUE', 'must be an object')];
+    : [invalid('', settings, 'an object')];
   if (choice.profile !== undefined) checkProfile('choice.profile', choice.profile, faults);
   if (faults.length > 0) {
     throw new ConfigError('INVALID_CONFIG', 'The criterion has faults in its settings:', faults);
@@ -200,13 +200,13 @@ function settingsFaults(settings: Record<string, unknown>): Fault[] {
   if (profile !== undefined) checkProfile('profile', profile, faults);
   if (sets === undefined) return faults;
   if (!isRecord(sets)) {
-    faults.push(fault('sets', 'INVALID_VALUE', 'must be an object'));
+    faults.push(invalid('sets', sets, 'an object'));
     return faults;
   }
   for (const [name, set] of Object.entries(sets)) {
     if (faults.length >= MAX_FAULTS) break;
     if (isRecord(set)) checkFields(`sets.${name}.`, set, fieldNames, faults);
-    else faults.push(fault(`sets.${name}`, 'INVALID_VALUE', 'must be an object'));
+    else faults.push(invalid(`sets.${name}`, set, 'an object'));
   }
   return faults;
 }
@@ -221,30 +221,24 @@ function checkFields(
     if (faults.length >= MAX_FAULTS) return;
     const path = prefix + name;
     if (!Object.hasOwn(criterionRules, name)) {
-      faults.push(fault(path, 'UNKNOWN_FIELD', `is not a setting${didYouMean(name, known)}`));
+      const message = `there is no such setting.${didYouMean(nearest(name, known))}`;
+      faults.push({ path, code: 'UNKNOWN_FIELD', message });
       continue;
     }
     const { accepts, expected } = criterionRules[name as keyof CriterionConfig];
-    if (value !== undefined && !accepts(value)) {
-      faults.push(fault(path, 'INVALID_VALUE', `must be ${expected}`));
-    }
+    if (value !== undefined && !accepts(value)) faults.push(invalid(path, value, expected));
   }
 }
 
 function checkProfile(path: string, profile: unknown, faults: Fault[]): void {
   if (named(criterionProfiles, profile) !== undefined) return;
   const known = Object.keys(criterionProfiles);
-  const hint = typeof profile === 'string' ? didYouMean(profile, known) : '';
-  faults.push(fault(path, 'INVALID_VALUE', `must be ${known.join(' or ')}${hint}`));
+  const hint = didYouMean(nearest(profile, known));
+  faults.push(invalid(path, profile, known.join(' or '), hint));
 }
 
-function didYouMean(name: string, known: readonly string[]): string {
-  const near = nearest(name, known);
-  return near === undefined ? '' : `. Did you mean "${near}"?`;
-}
-
-function fault(path: string, code: ErrorCode, message: string): Fault {
-  return { path, code, message };
+function invalid(path: string, value: unknown, expected: string, hint = ''): Fault {
+  return { path, code: 'INVALID_VALUE', message: `${show(value)} is not ${expected}.${hint}` };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

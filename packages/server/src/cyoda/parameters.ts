@@ -24,9 +24,10 @@ export function readParameters(parameters: unknown): Parameters {
   if (typeof parameters !== 'string') {
     return isObject(parameters)
       ? optionsOf(parameters)
-      : ignored('they are neither a text nor an object');
+      : ignored('They are neither a text nor an object.');
   }
-  if (parameters.length > MAX_LENGTH) return ignored(`they are longer than ${MAX_LENGTH}`);
+  if (parameters.length > MAX_LENGTH)
+    return ignored(`They have more than ${MAX_LENGTH} characters.`);
   let read = known.get(parameters);
   if (read === undefined) {
     const options = parameters.trimStart().startsWith('{') ? objectOf(parameters) : undefined;
@@ -40,8 +41,8 @@ export function readParameters(parameters: unknown): Parameters {
 function optionsOf(options: Record<string, unknown>): Parameters {
   const faults = settingsFaults(options);
   if (faults.length > 0) {
-    const shown = faults.slice(0, MAX_FAULTS).map(({ path, message }) => `${path} ${message}`);
-    return ignored(shown.join('; '));
+    const shown = faults.slice(0, MAX_FAULTS).map(({ path, message }) => `${path}: ${message}`);
+    return ignored(shown.join(' '));
   }
   const settings = options as CriterionSettings;
   const { context } = settings;
@@ -49,5 +50,5 @@ function optionsOf(options: Record<string, unknown>): Parameters {
 }
 
 function ignored(why: string): Parameters {
-  return { warnings: [`PARAMETERS_IGNORED: The parameters are not used: ${why}.`] };
+  return { warnings: [`PARAMETERS_IGNORED: The parameters are not used. ${why}`] };
 }

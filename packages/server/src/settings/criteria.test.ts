@@ -106,9 +106,11 @@ describe('the settings of the criteria', () => {
       CRITERION_JITTER_PERCENTAGE: '1.1 is not a number from 0 to 1, such as 0.1.',
       CRITERION_PROFILE: expect.stringContaining('one of development, production') as string,
       CRITERION_DEFAULT_RETRY_DELAY_SECONDS: expect.stringContaining('a whole number') as string,
-      'criteria.enableJiter': expect.stringContaining('Did you mean "enableJitter"?') as string,
+      'criteria.enableJiter': expect.stringContaining("Did you mean 'enableJitter'?") as string,
       'criteria.context': expect.stringContaining('7 is not a text') as string,
-      'criteria.sets.A.jitterPercentage': 'must be a share from 0 to 1',
+      'criteria.sets.A.jitterPercentage': expect.stringMatching(
+        / is not a share from 0 to 1\.$/,
+      ) as string,
     });
   });
 
@@ -118,7 +120,7 @@ describe('the settings of the criteria', () => {
       'the name of a set has 1 to 256 characters, as an operation type has.',
     ]);
     write({ criteria: 7 });
-    expect(await faultsOf()).toEqual({ criteria: 'must be an object' });
+    expect(await faultsOf()).toEqual({ criteria: '7 is not an object.' });
   });
 
   it('warn of a variable that does not exist', async () => {
