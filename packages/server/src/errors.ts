@@ -57,8 +57,7 @@ export const errorCodes = {
   CYODA_STREAM_LOST: 'The stream to the Cyoda server ended.',
   CYODA_SILENT: 'The Cyoda server sent nothing for 30 s.',
   CYODA_MESSAGE_TOO_LARGE: 'The Cyoda server sent an event of more than 64 MiB.',
-  UNKNOWN_CRITERION: 'There is no criterion of this name.',
-  UNKNOWN_FUNCTION: 'There is no function of this name.',
+  FUNCTION_UNKNOWN: 'There is no function of this name.',
   PROCESSOR_NOT_SUPPORTED: 'The member offers no processors.',
   REQUEST_TOO_LARGE: 'A request of more than 16 Mi characters.',
 } as const;

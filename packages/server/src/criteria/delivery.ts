@@ -2,6 +2,7 @@
 import type { Delivery, Outcome, Task } from '@redrive/engine';
 import { isCriterionName } from 'redrive';
 import type { CriterionEvaluator } from './evaluator.ts';
+import { unknownCriterion } from './names.ts';
 import { CRITERION, failureOf, requestOf } from './review-item.ts';
 
 /** The clock is asked anew; an entity with a `currentTime` of its own keeps that one. */
@@ -12,8 +13,8 @@ export function criterionDelivery(evaluator: Pick<CriterionEvaluator, 'again'>):
 function evaluateAgain(evaluator: Pick<CriterionEvaluator, 'again'>, task: Task): Outcome {
   const name = task.destination.address;
   if (!isCriterionName(name)) {
-    const message = `There is no criterion '${name}' in this version.`;
-    return { type: 'impossible', failure: { class: 'technical', code: 'NO_CRITERION', message } };
+    const failure = { class: 'technical', code: 'CRITERION_UNKNOWN' } as const;
+    return { type: 'impossible', failure: { ...failure, message: unknownCriterion(name) } };
   }
   let entity: unknown;
   try {

@@ -133,7 +133,7 @@ describe('a request that is not as it should be', () => {
     const scene = await stage();
     const stream = await joined(scene);
     for (let n = 0; n < 5; n++) await stream.criterion('nope', after);
-    const refused = scene.lines.filter(({ fields }) => fields['code'] === 'UNKNOWN_CRITERION');
+    const refused = scene.lines.filter(({ fields }) => fields['code'] === 'CRITERION_UNKNOWN');
     expect(refused.map(({ level }) => level)).toEqual(['warn', 'debug', 'debug', 'debug', 'debug']);
     expect(scene.counts['request refused']).toBe(5);
   });

@@ -1,11 +1,6 @@
 /** The body of a request becomes something to calculate, or a refusal with a code. Pure. */
-import {
-  type CriterionName,
-  criterionNames,
-  type CriterionSettings,
-  isCriterionName,
-} from 'redrive';
-import { nearest } from 'redrive/internal';
+import { type CriterionName, type CriterionSettings, isCriterionName } from 'redrive';
+import { didYouMean, FUNCTION_NAME, shownName, unknownCriterion } from '../criteria/names.ts';
 import { isObject, objectOf, type RequestType, textOf } from './events.ts';
 import { readParameters } from './parameters.ts';
 
@@ -33,8 +28,8 @@ type RefusalCode =
   | 'INVALID_JSON'
   | 'INVALID_REQUEST'
   | 'REQUEST_TOO_LARGE'
-  | 'UNKNOWN_CRITERION'
-  | 'UNKNOWN_FUNCTION'
+  | 'CRITERION_UNKNOWN'
+  | 'FUNCTION_UNKNOWN'
   | 'PROCESSOR_NOT_SUPPORTED';
 
 /** Without an addressee nobody can be answered: the event itself is then acknowledged as failed. */
@@ -44,9 +39,6 @@ export interface Refusal {
   readonly message: string;
   readonly to: Addressee | undefined;
 }
-
-/** The one function that is offered. It schedules a transition. */
-const FUNCTION_NAME = 'nextRetryTime';
 
 /** A larger body is not parsed. Counted in UTF-16 units, which is what it costs. */
 const MAX_BODY = 16 * 1024 * 1024;
@@ -70,20 +62,20 @@ export function readRequest(type: RequestType, body: string): CalculationRequest
   const to = addressee(requestId, textOf(fields['entityId']));
   switch (type) {
     case 'EntityProcessorCalculationRequest': {
-      const message = `Redrive offers criteria and the function ${FUNCTION_NAME}, no processors. Give the processor '${shown(fields['processorName'])}' other calculationNodesTags.`;
+      const message = `Redrive offers criteria and the function ${FUNCTION_NAME}, no processors. Give the processor '${shownName(fields['processorName'])}' other calculationNodesTags.`;
       return refusal('PROCESSOR_NOT_SUPPORTED', message, to);
     }
     case 'EntityCriteriaCalculationRequest': {
       const name = fields['criteriaName'];
       return isCriterionName(name)
         ? { kind: 'criterion', name, ...to, ...calculationOf(fields) }
-        : refusal('UNKNOWN_CRITERION', unknownCriterion(name), to);
+        : refusal('CRITERION_UNKNOWN', unknownCriterion(name), to);
     }
     case 'EntityFunctionCalculationRequest': {
       const name = fields['functionName'];
       return name === FUNCTION_NAME
         ? { kind: 'function', ...to, ...calculationOf(fields) }
-        : refusal('UNKNOWN_FUNCTION', unknownFunction(name), to);
+        : refusal('FUNCTION_UNKNOWN', unknownFunction(name), to);
     }
   }
 }
@@ -97,30 +89,11 @@ function calculationOf(fields: Record<string, unknown>) {
   };
 }
 
-function unknownCriterion(name: unknown): string {
-  if (name === FUNCTION_NAME) {
-    return `'${FUNCTION_NAME}' is a function: use it in a transition's schedule, not as a criterion.`;
-  }
-  const allowed = `The criteria are ${criterionNames.join(', ')}.`;
-  return `There is no criterion '${shown(name)}'.${didYouMean(name, criterionNames)} ${allowed}`;
-}
-
 function unknownFunction(name: unknown): string {
   if (isCriterionName(name)) {
     return `'${name}' is a criterion: it answers yes or no. The function is ${FUNCTION_NAME}.`;
   }
-  return `There is no function '${shown(name)}'.${didYouMean(name, [FUNCTION_NAME])} The function is ${FUNCTION_NAME}.`;
-}
-
-function didYouMean(name: unknown, names: readonly string[]): string {
-  const near = typeof name === 'string' ? nearest(name.slice(0, MAX_SHOWN), names) : undefined;
-  return near === undefined ? '' : ` Did you mean '${near}'?`;
-}
-
-const MAX_SHOWN = 100;
-
-function shown(value: unknown): string {
-  return typeof value === 'string' ? value.slice(0, MAX_SHOWN) : typeof value;
+  return `There is no function '${shownName(name)}'.${didYouMean(name, [FUNCTION_NAME])} The function is ${FUNCTION_NAME}.`;
 }
 
 function refusal(code: RefusalCode, message: string, to: Addressee | undefined): Refusal {

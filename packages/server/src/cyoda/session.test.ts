@@ -168,12 +168,12 @@ describe('answers', () => {
     expect(unknown).toMatchObject({
       success: false,
       matches: false,
-      error: { code: 'UNKNOWN_CRITERION', retryable: false },
+      error: { code: 'CRITERION_UNKNOWN', retryable: false },
     });
     expect(unknown['reason']).toContain("Did you mean 'isRetryDelayElapsed'?");
     expect(await stream.schedule('nextRetryTim', after)).toMatchObject({
       success: false,
-      error: { code: 'UNKNOWN_FUNCTION', message: expect.stringContaining('Did you mean') },
+      error: { code: 'FUNCTION_UNKNOWN', message: expect.stringContaining('Did you mean') },
     });
     const named = { processorName: 'enrich' };
     expect(await stream.ask('EntityProcessorCalculationRequest', named, after)).toMatchObject({

@@ -269,15 +269,22 @@ describe('entities of redrive criteria evaluate', () => {
 
 describe('redrive criteria', () => {
   it.each([
-    [['evaluate', 'isRetryDelayElapsd', 'x'], 'Did you mean isRetryDelayElapsed?'],
-    [['evaluate', 'zzz', 'x'], "There is no criterion 'zzz'. There are isRetryDelayElapsed, "],
+    [['evaluate', 'isRetryDelayElapsd', 'x'], "Did you mean 'isRetryDelayElapsed'?"],
+    [['evaluate', 'nextRetryTime', 'x'], "'nextRetryTime' is a function, not a criterion"],
+    [
+      ['evaluate', 'zzz', 'x'],
+      "There is no criterion 'zzz'. The criteria are isRetryDelayElapsed, ",
+    ],
     [['evaluate', 'isRetryDelayElapsed'], '<file> is missing'],
     [evaluate('nowhere.json'), 'nowhere.json cannot be read: there is no such file.'],
     [evaluate('.'), '. cannot be read: it is a folder.'],
     [evaluate('x', '--at', 'noon'), "--at: 'noon' is no time"],
-    [evaluate('x', '--set', 'enableJitter'), "--set: 'enableJitter' has no name."],
-    [evaluate('x', '--set', 'enableJiter=true'), 'Did you mean "enableJitter"?'],
-    [evaluate('x', '--set', 'jitterPercentage=5'), '--set jitterPercentage: must be a share'],
+    [evaluate('x', '--set', 'enableJitter'), "--set: 'enableJitter' is not name=value, such as "],
+    [evaluate('x', '--set', 'enableJiter=true'), "Did you mean 'enableJitter'?"],
+    [
+      evaluate('x', '--set', 'jitterPercentage=5'),
+      '--set jitterPercentage: 5 is not a share from 0 to 1.',
+    ],
     [['evalute'], 'Did you mean redrive criteria evaluate?'],
   ])('refuses %j with what to do, and exit code 2', async (args, message) => {
     const { code, out, err } = await redrive(args);

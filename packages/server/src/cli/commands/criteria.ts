@@ -8,8 +8,8 @@ import {
   evaluateCriterion,
   isCriterionName,
 } from 'redrive';
-import { nearest } from 'redrive/internal';
 import { explainAnswer } from '../../criteria/explain.ts';
+import { unknownCriterion } from '../../criteria/names.ts';
 import { SettingsInForce, settingsFaults, settingsView } from '../../criteria/settings.ts';
 import { wireAnswer } from '../../criteria/wire.ts';
 import { command, type Command, exits, type Io } from '../command.ts';
@@ -79,7 +79,7 @@ export const commands: readonly Command[] = [
     ],
     async run({ positionals, options, json }, io) {
       const [name = '', file = ''] = positionals;
-      if (!isCriterionName(name)) throw unknownName(name);
+      if (!isCriterionName(name)) throw usageError(shown(unknownCriterion(name)));
       const at = readTime('--at', options.at);
       const settings = new SettingsInForce(await configured(io, options.config)).of(
         readSet(options.set),
@@ -147,20 +147,14 @@ async function configured(io: Io, config: string | undefined): Promise<Criterion
   return (await settingsOf(io, config === undefined ? {} : { config })).criteria;
 }
 
-function unknownName(name: string) {
-  const near = nearest(name, criterionNames);
-  const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-  return usageError(
-    `There is no criterion '${shown(name)}'. There are ${criterionNames.join(', ')}.${hint}`,
-  );
-}
-
 /** `name=value` as settings, checked as those of a file are. A value is JSON, or else a text. */
 function readSet(pairs: readonly string[]): CriterionSettings | undefined {
   if (pairs.length === 0) return undefined;
   const entries = pairs.map((pair) => {
     const at = pair.indexOf('=');
-    if (at < 1) throw usageError(`--set: '${shown(pair)}' has no name. Write name=value.`);
+    if (at < 1) {
+      throw usageError(`--set: '${shown(pair)}' is not name=value, such as enableJitter=false.`);
+    }
     return [pair.slice(0, at).trim(), valueOf(pair.slice(at + 1).trim())] as const;
   });
   const settings = Object.fromEntries(entries);

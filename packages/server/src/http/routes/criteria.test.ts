@@ -127,8 +127,8 @@ describe('POST /api/v1/criteria/{name}', () => {
 describe('a request that is not such a body', () => {
   it.each([
     [{}, '/entity', 'MISSING_FIELD', 'It is missing. Give entity, or entities for many.'],
-    [{ entity: {}, entities: [] }, '/entities', 'INVALID_VALUE', /an entity too/],
-    [{ entities: [], entity_id: 'a' }, '/entity_id', 'INVALID_VALUE', /belongs to one entity/],
+    [{ entity: {}, entities: [] }, '/entities', 'INVALID_VALUE', /Both entity and entities/],
+    [{ entities: [], entity_id: 'a' }, '/entity_id', 'INVALID_VALUE', /belongs to entity/],
     [{ entities: {} }, '/entities', 'INVALID_VALUE', 'A list is needed.'],
     [{ entity: {}, entity_id: 7 }, '/entity_id', 'INVALID_VALUE', 'A text is needed.'],
     [{ entity: {}, entity_id: '' }, '/entity_id', 'INVALID_VALUE', /At least 1 character/],
@@ -139,7 +139,7 @@ describe('a request that is not such a body', () => {
       { entity: {}, settings: { enableJiter: true } },
       '/settings/enableJiter',
       'UNKNOWN_FIELD',
-      /Did you mean "enableJitter"\?/,
+      /Did you mean 'enableJitter'\?/,
     ],
   ])('is refused with its place: %j', async (body, place, code, message) => {
     const { post } = await stage();
@@ -206,7 +206,7 @@ describe('a request that is not such a body', () => {
   it('is told which criterion was meant', async () => {
     const { post } = await stage();
     const { body } = await post(path('isRetryDelayElapse'), { entity: {} });
-    expect(textAt(body, 'detail')).toContain('Did you mean isRetryDelayElapsed?');
+    expect(textAt(body, 'detail')).toContain("Did you mean 'isRetryDelayElapsed'?");
   });
 });
 

@@ -1,7 +1,7 @@
 import { type CriterionName, criterionNames, isCriterionName } from 'redrive';
-import { nearest } from 'redrive/internal';
 import type { Static } from 'typebox';
 import { explainAnswer } from '../../criteria/explain.ts';
+import { unknownCriterion } from '../../criteria/names.ts';
 import type { RecentAnswer } from '../../criteria/recent.ts';
 import { settingsFaults, settingsView } from '../../criteria/settings.ts';
 import { answerJson, wireAnswer } from '../../criteria/wire.ts';
@@ -97,11 +97,12 @@ function faultsOf({ entity, entities, entity_id, settings }: Body): WireFault[] 
     faults.push({ in: 'body', path: '/entity', code: 'MISSING_FIELD', message });
   }
   if (entity !== undefined && entities !== undefined) {
-    const message = 'There is an entity too. Give one of them.';
+    const message = 'Both entity and entities are given. Give one of them.';
     faults.push({ in: 'body', path: '/entities', code: 'INVALID_VALUE', message });
   }
   if (entities !== undefined && entity_id !== undefined) {
-    const message = 'It belongs to one entity. Of many, each is known by its own id.';
+    const message =
+      'It belongs to entity. Of entities, each has its own id in its field id or entityId.';
     faults.push({ in: 'body', path: '/entity_id', code: 'INVALID_VALUE', message });
   }
   if (settings !== undefined) faults.push(...wireFaults(settingsFaults(settings), ['settings']));
@@ -110,12 +111,7 @@ function faultsOf({ entity, entities, entity_id, settings }: Body): WireFault[] 
 
 function knownName(name: string): CriterionName {
   if (isCriterionName(name)) return name;
-  const near = nearest(name, criterionNames);
-  const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-  throw new Problem(
-    'CRITERION_UNKNOWN',
-    `There is no criterion of this name. There are ${criterionNames.join(', ')}.${hint}`,
-  );
+  throw new Problem('CRITERION_UNKNOWN', unknownCriterion(name));
 }
 
 function listView({ settings }: ServiceContext['criteria'], review: boolean) {
