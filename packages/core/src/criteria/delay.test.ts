@@ -86,7 +86,7 @@ describe('the delay', () => {
     expect(result.warnings).toEqual([
       {
         code: 'DEFAULT_USED',
-        message: 'jitterEnabled must be true or false, not a value of type string; true is used',
+        message: 'jitterEnabled must be true or false, not a text of length 3; true is used',
       },
     ]);
   });

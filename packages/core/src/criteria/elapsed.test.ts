@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isRetryDelayElapsed } from './elapsed.ts';
 import type { CriterionOptions, RetryDelayInput } from './entity.ts';
+import { isMaxRetriesExceeded } from './limits.ts';
 
 const T0 = Date.parse('2025-06-01T12:00:00.000Z');
 const at = (offsetMs: number): string => new Date(T0 + offsetMs).toISOString();
@@ -164,19 +165,35 @@ describe('missing and odd data, from the top down', () => {
     expect(isRetryDelayElapsed({ ...plain, retryDelaySeconds }, other).delayMs).toBe(7000);
   });
 
-  it('tells a number, a text like a number, and of anything else only its type', () => {
+  it.each([
+    [{}, ''],
+    [Object.create(null), ''],
+    [undefined, ': there is no entity'],
+    [null, ': there is no entity'],
+    [[{ lastAttemptTime: 'x' }], ': the entity is a list, not an object'],
+    [17, ': the entity is 17, not an object'],
+    ['s3cret', ': the entity is a text of length 6, not an object'],
+  ])('says of %j why the last attempt is missing', (entity, why) => {
+    const message = `lastAttemptTime is missing${why}`;
+    expect(isRetryDelayElapsed(entity).errors).toEqual([{ code: 'DATA_UNAVAILABLE', message }]);
+    expect(isMaxRetriesExceeded(entity).errors[0]?.message).toBe(`attemptCount is missing${why}`);
+  });
+
+  it('tells a number, a text like a number, and of other texts only their length', () => {
     const warningFor = (retryDelaySeconds: unknown): string | undefined =>
       isRetryDelayElapsed({ ...plain, retryDelaySeconds }).warnings[0]?.message;
     expect(warningFor(-5)).toBe(
       'retryDelaySeconds must be a whole number, 0 or more, not -5; 60 is used',
     );
     expect(warningFor('s3cret')).toBe(
-      'retryDelaySeconds must be a whole number, 0 or more, not a value of type string; 60 is used',
+      'retryDelaySeconds must be a whole number, 0 or more, not a text of length 6; 60 is used',
     );
     expect(warningFor('60')).toBe(
       'retryDelaySeconds must be a whole number, 0 or more, not the text "60"; 60 is used',
     );
-    expect(warningFor('1'.repeat(41))).toContain('a value of type string');
+    expect(warningFor('1'.repeat(41))).toContain('a text of length 41;');
+    expect(warningFor(true)).toContain('not true;');
+    expect(warningFor({})).toContain('not a value of type object;');
     expect(warningFor(null)).toBe('retryDelaySeconds is missing; 60 is used');
   });
 

@@ -54,7 +54,7 @@ function evaluate(
   const { monotonicMs } = options;
   const startMs = monotonicMs ? readClock(monotonicMs) : 0;
   const input = fieldsOf(entity);
-  const lastMs = lastAttemptOf(input, warnings);
+  const lastMs = lastAttemptOf(entity, warnings);
   if (typeof lastMs !== 'number') return failed(lastMs.code, lastMs.message, warnings);
   const { currentTime } = input;
   const clockAsked = isMissing(currentTime);

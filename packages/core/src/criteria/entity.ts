@@ -49,11 +49,12 @@ export function fieldsOf(entity: unknown): Readonly<Record<string, unknown>> {
 
 /** The epoch ms of the last attempt, or why there is none. */
 export function lastAttemptOf(
-  { lastAttemptTime }: RetryDelayInput,
+  entity: unknown,
   warnings: CriterionWarning[],
 ): number | CriterionError {
+  const { lastAttemptTime } = fieldsOf(entity) as RetryDelayInput;
   if (isMissing(lastAttemptTime)) {
-    return { code: 'DATA_UNAVAILABLE', message: 'lastAttemptTime is missing' };
+    return { code: 'DATA_UNAVAILABLE', message: missing('lastAttemptTime', entity) };
   }
   const lastMs = timeOf('lastAttemptTime', lastAttemptTime, warnings);
   return Number.isNaN(lastMs)
@@ -72,6 +73,14 @@ export function configFor(
 
 export function isMissing(value: unknown): value is null | undefined {
   return value === undefined || value === null;
+}
+
+/** That a field is missing, and why where the entity itself is none. */
+export function missing(field: string, entity: unknown): string {
+  if (isMissing(entity)) return `${field} is missing: there is no entity`;
+  const isObject = typeof entity === 'object' && !Array.isArray(entity);
+  const found = typeof entity === 'object' ? 'a list' : shown(entity);
+  return `${field} is missing${isObject ? '' : `: the entity is ${found}, not an object`}`;
 }
 
 /** The epoch ms, NaN for what is no time. */
@@ -101,12 +110,13 @@ export function defaultUsed(message: string): CriterionWarning {
 /** A text that can only be a number or a time. It gives away nothing, and obeys no terminal. */
 const HARMLESS = /^[-+\d.,:TZ ]{1,40}$/;
 
-/** A value for a message. Hostile texts do not belong into a log: of them only the type is told. */
+/** A value for a message. Texts may be hostile or secret, and stay out of the log: only their length is told. */
 export function shown(value: unknown): string {
-  if (typeof value === 'number' || value === null) return String(value);
-  return typeof value === 'string' && HARMLESS.test(value)
-    ? `the text "${value}"`
-    : `a value of type ${typeof value}`;
+  if (typeof value === 'number' || typeof value === 'boolean' || value === null) {
+    return String(value);
+  }
+  if (typeof value !== 'string') return `a value of type ${typeof value}`;
+  return HARMLESS.test(value) ? `the text "${value}"` : `a text of length ${value.length}`;
 }
 
 /** What was thrown may itself be hostile: a message that throws when read. */

@@ -2,12 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { hasRetriesAvailable, isMaxRetriesExceeded } from './limits.ts';
 import type { MaxRetriesInput } from './limits.ts';
 
-const told = (value: unknown): string =>
-  typeof value === 'number'
-    ? String(value)
-    : value === '3'
-      ? 'the text "3"'
-      : `a value of type ${typeof value}`;
+const told = (value: unknown): string => {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (typeof value !== 'string') return `a value of type ${typeof value}`;
+  return value === '3' ? 'the text "3"' : `a text of length ${value.length}`;
+};
 const warned = (field: string, value: unknown): string =>
   `${field} must be true or false, not ${told(value)}; false is used`;
 const refused = (field: string, value: unknown): { code: string; message: string } => ({

@@ -1,4 +1,4 @@
-import { defaultUsed, fieldsOf, isMissing, shown } from './entity.ts';
+import { defaultUsed, fieldsOf, isMissing, missing, shown } from './entity.ts';
 import type { CriterionWarning, RetryLimitResult } from './result.ts';
 
 /** The entity as it came: nothing in it is trusted. `null` is the same as missing. */
@@ -68,9 +68,12 @@ function judge(entity: unknown, matchesWhenExhausted: boolean, limitOf: LimitOf)
         warnings,
       };
     }
-    message = isCount(attempts)
-      ? notACount('maxRetries', maxRetries)
-      : notACount('attemptCount', attempts);
+    if (isMissing(attempts)) message = missing('attemptCount', entity);
+    else {
+      message = isCount(attempts)
+        ? notACount('maxRetries', maxRetries)
+        : notACount('attemptCount', attempts);
+    }
   } catch {
     message = 'The entity cannot be read';
   }
@@ -89,9 +92,7 @@ function isCount(value: unknown): value is number {
 }
 
 function notACount(field: string, value: unknown): string {
-  return isMissing(value)
-    ? `${field} is missing`
-    : `${field} must be a whole number, 0 or more, not ${shown(value)}`;
+  return `${field} must be a whole number, 0 or more, not ${shown(value)}`;
 }
 
 /** Only `true` raises a limit; what is neither true nor false is told, and raises nothing. */

@@ -28,7 +28,7 @@ export function nextRetryTime(
   const usable = settings ?? criterionDefaults;
   try {
     const input = fieldsOf(entity);
-    const lastMs = lastAttemptOf(input, warnings);
+    const lastMs = lastAttemptOf(entity, warnings);
     const config = configFor(input, usable, options ?? {});
     if (typeof lastMs !== 'number') return afterDefault(lastMs, config, warnings);
     const delay = retryDelay(input, config, options ?? {}, lastMs, warnings);
