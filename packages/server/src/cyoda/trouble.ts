@@ -38,7 +38,7 @@ export function troubleOf(thrown: unknown, at: { url: string; isJoined: boolean 
     return new CyodaError('CYODA_STREAM_LOST', message);
   }
   const error = ConnectError.from(thrown);
-  const said = error.rawMessage.slice(0, MAX_SAID);
+  const said = plainWords(error.rawMessage).slice(0, MAX_SAID);
   const fail = (code: CyodaErrorCode, message: string) =>
     new CyodaError(code, message, { cause: new Error(said) });
   const status = statuses[error.code];
@@ -46,14 +46,35 @@ export function troubleOf(thrown: unknown, at: { url: string; isJoined: boolean 
   if (error.code === Code.Unavailable && !isJoined) {
     return fail(
       'CYODA_UNREACHABLE',
-      `No Cyoda server answers at ${url} (${said}). It is tried again.`,
+      `No Cyoda server answers at ${url} (${said}).${tlsHint(said)} It is tried again.`,
     );
   }
   const what = isJoined ? 'was lost' : 'was lost before the greeting';
+  const hint = isJoined ? '' : portHint(url);
   return fail(
     'CYODA_STREAM_LOST',
-    `The stream to ${url} ${what} (${Code[error.code]}: ${said}). It is joined again.`,
+    `The stream to ${url} ${what} (${Code[error.code]}: ${said}).${hint} It is joined again.`,
   );
+}
+
+/** OpenSSL names its source files and lines. Its reason is enough. */
+function plainWords(said: string): string {
+  return /:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+)/.exec(said)?.[1] ?? said;
+}
+
+function tlsHint(said: string): string {
+  if (said.includes('wrong version number')) {
+    return ' The server does not speak TLS at this port: use grpc://, or another port.';
+  }
+  return /certificate/i.test(said)
+    ? ' Name the authority of its certificate in NODE_EXTRA_CA_CERTS, and use a host that the certificate names.'
+    : '';
+}
+
+function portHint(url: string): string {
+  return url.startsWith('grpc:')
+    ? ' If it repeats: CYODA_URL needs the gRPC port, 9090 by default, and grpcs:// where that port expects TLS.'
+    : ' If it repeats: CYODA_URL needs the gRPC port, 9090 by default.';
 }
 
 interface Status {
