@@ -4,15 +4,13 @@ import { configured, dueAt, retryDelay } from './delay.ts';
 import { configFor, fieldsOf, lastAttemptOf, messageOf } from './entity.ts';
 import type { CriterionOptions } from './entity.ts';
 import type { CriterionWarning } from './result.ts';
+import { LAST_DATE_MS } from './time.ts';
 
 /** When a retry is due, for an engine that schedules it. */
 export type NextRetryTime =
   | { fireAtMs: number; warnings: CriterionWarning[] }
   /** Counted from the answer. */
   | { fireAfterMs: number; warnings: CriterionWarning[] };
-
-/** The last ms that a `Date` can hold. */
-const LAST_MS = 8_640_000_000_000_000;
 
 /**
  * The time at which `isRetryDelayElapsed` begins to match. Without usable data it is the default delay from
@@ -34,12 +32,12 @@ export function nextRetryTime(
     const delay = retryDelay(input, config, options ?? {}, lastMs, warnings);
     if (delay.kind === 'error') return afterDefault(delay.error, config, warnings);
     const dueAtMs = dueAt(lastMs, delay.delayMs);
-    if (dueAtMs <= LAST_MS) return { fireAtMs: dueAtMs, warnings };
+    if (dueAtMs <= LAST_DATE_MS) return { fireAtMs: dueAtMs, warnings };
     warnings.push({
       code: 'OVERFLOW_ERROR',
-      message: `The due time is past the last one that a date can hold; ${LAST_MS} is used`,
+      message: `The due time is past the last one that a date can hold; ${LAST_DATE_MS} is used`,
     });
-    return { fireAtMs: LAST_MS, warnings };
+    return { fireAtMs: LAST_DATE_MS, warnings };
   } catch (error) {
     const failure: CriterionWarning = { code: 'CALCULATION_ERROR', message: messageOf(error) };
     return afterDefault(failure, configOrDefaults(usable), warnings);
@@ -54,7 +52,7 @@ function afterDefault(
   const seconds = configured('defaultRetryDelaySeconds', config, warnings);
   const { code, message } = failure;
   warnings.push({ code, message: `${message}; the default delay of ${seconds} s is used` });
-  return { fireAfterMs: Math.min(seconds * 1000, LAST_MS), warnings };
+  return { fireAfterMs: Math.min(seconds * 1000, LAST_DATE_MS), warnings };
 }
 
 /** Settings may be as hostile as an entity. */

@@ -1,3 +1,6 @@
+/** The last ms that a `Date` can hold; past it `toISOString` throws. */
+export const LAST_DATE_MS = 8_640_000_000_000_000;
+
 /** No ISO-8601 time that anyone sends is longer; what is longer is not worth scanning. */
 const MAX_LENGTH = 64;
 const MINUTE_MS = 60_000;

@@ -1,6 +1,6 @@
 /** The answer of a criterion as a sentence, for people: `recent` of the API and `redrive criteria evaluate`. */
 import type { CriterionResult, RetryDelayResult, RetryLimitResult } from 'redrive';
-import { LAST_MS } from './wire.ts';
+import { LAST_DATE_MS } from 'redrive/internal';
 
 export function explainAnswer(result: CriterionResult): string {
   const [error] = result.errors;
@@ -14,7 +14,7 @@ function explainDelay({ delayMs, elapsedMs, dueAtMs, warnings }: RetryDelayResul
   if (delayMs === null || elapsedMs === null || dueAtMs === null) return 'The delay is not known.';
   if (delayMs === 0) return 'There is no delay.';
   const wait = `The delay of ${exactDuration(delayMs)}`;
-  if (dueAtMs > LAST_MS) return `${wait} ends past the last date that can be written.`;
+  if (dueAtMs > LAST_DATE_MS) return `${wait} ends past the last date that can be written.`;
   const delay = `${wait} after ${momentOf(dueAtMs - delayMs)}`;
   const due = momentOf(dueAtMs);
   if (elapsedMs === delayMs) return `${delay} is over now, at ${due}.`;

@@ -1,5 +1,6 @@
 /** The answer of a criterion as it stands on a wire: HTTP, `redrive criteria evaluate --json`. */
 import type { CriterionError, CriterionResult, CriterionWarning } from 'redrive';
+import { LAST_DATE_MS } from 'redrive/internal';
 
 interface WireNotes {
   errors: readonly CriterionError[];
@@ -53,9 +54,7 @@ export function answerJson(result: CriterionResult): string {
 
 const NO_NOTES = '"errors":[],"warnings":[]}';
 
-/** The last ms that a `Date` can hold; past it `toISOString` throws. */
-export const LAST_MS = 8_640_000_000_000_000;
-
-function isoTime(ms: number | null): string | null {
-  return ms === null || Math.abs(ms) > LAST_MS ? null : new Date(ms).toISOString();
+/** Null for a time that is not known, and for one that no date can hold. */
+export function isoTime(ms: number | null): string | null {
+  return ms === null || Math.abs(ms) > LAST_DATE_MS ? null : new Date(ms).toISOString();
 }

@@ -1,5 +1,6 @@
 /** Results and refusals become the bodies of answers. Pure. */
 import type { CriterionResult, nextRetryTime } from 'redrive';
+import { isoTime } from '../criteria/wire.ts';
 import { cut } from './cut.ts';
 import { answerTypes, type AnswerError, type RequestType } from './events.ts';
 import type { Addressee, Refusal } from './requests.ts';
@@ -106,12 +107,6 @@ function reasonOf(result: CriterionResult): string {
 }
 
 function timing(elapsedMs: number | null, delayMs: number | null, dueAtMs: number | null): string {
-  const due = isoOf(dueAtMs);
-  return `${elapsedMs} of ${delayMs} ms elapsed${due === undefined ? '' : `, due at ${due}`}`;
-}
-
-const MAX_DATE_MS = 8.64e15;
-
-function isoOf(ms: number | null): string | undefined {
-  return ms !== null && Math.abs(ms) <= MAX_DATE_MS ? new Date(ms).toISOString() : undefined;
+  const dueAt = isoTime(dueAtMs);
+  return `${elapsedMs} of ${delayMs} ms elapsed${dueAt === null ? '' : `, due at ${dueAt}`}`;
 }

@@ -10,6 +10,7 @@ import type {
   Task,
 } from '@redrive/engine';
 import type { Failure, Simulation } from 'redrive';
+import { LAST_DATE_MS } from 'redrive/internal';
 import type { Static } from 'typebox';
 import { showDifference, showPayload } from './payload.ts';
 import type * as bulk from './schemas/bulk.ts';
@@ -21,10 +22,8 @@ import type * as service from './schemas/service.ts';
 type Attempts = readonly (AttemptRecord & { generation: number; atMs: number })[];
 
 /** As far as a Date goes: a row may say anything. */
-const LAST_MS = 8_640_000_000_000_000;
-
 function timeText(ms: number): string {
-  return new Date(Math.min(Math.max(ms, -LAST_MS), LAST_MS)).toISOString();
+  return new Date(Math.min(Math.max(ms, -LAST_DATE_MS), LAST_DATE_MS)).toISOString();
 }
 
 export function taskView(task: Task): Static<typeof retries.Task> {
