@@ -54,6 +54,12 @@ describe('the whole examination', () => {
     expect(findings[0]!.what).toContain('HTTP_PORT');
   });
 
+  it('names the Cyoda server that is configured', async () => {
+    const findings = await look(await read({ CYODA_URL: 'grpc://localhost:9090' }), away);
+    const { what } = findings.find(({ about }) => about === 'configuration')!;
+    expect(what).toMatch(/127\.0\.0\.1:8086, Cyoda at grpc:\/\/localhost:9090\.$/);
+  });
+
   it('finds nothing where all is well', async () => {
     const ready = (): Promise<ServerAnswer> =>
       Promise.resolve({

@@ -77,10 +77,14 @@ function ofConfiguration(reading: SettingsReading): Finding[] {
   return [...warnings, { about, level: 'fine', what: inWords(reading.settings) }];
 }
 
-function inWords({ databaseUrl, rabbitmqUrl, dataDir, host, port, only }: Settings): string {
+function inWords(settings: Settings): string {
+  const { databaseUrl, rabbitmqUrl, cyodaUrl, dataDir, host, port, only } = settings;
   const store = databaseUrl === undefined ? `SQLite in ${dataDir}` : hiddenUrl(databaseUrl);
   const broker = rabbitmqUrl === undefined ? 'no broker' : hiddenUrl(rabbitmqUrl);
-  return `No faults: ${store}, ${broker}, ${host}:${port}${only === undefined ? '' : `, only ${only}`}.`;
+  const parts = [store, broker, `${host}:${port}`];
+  if (cyodaUrl !== undefined) parts.push(`Cyoda at ${hiddenUrl(cyodaUrl)}`);
+  if (only !== undefined) parts.push(`only ${only}`);
+  return `No faults: ${parts.join(', ')}.`;
 }
 
 function ofServer(url: string, answer: ServerAnswer): Finding[] {

@@ -34,7 +34,7 @@ const worldOptions = {
     0,
     Number.MAX_SAFE_INTEGER,
     1,
-    'Another seed, other random numbers; the same, the same.',
+    'The same seed always gives the same random numbers.',
   ),
   horizon: time(3_600_000, 'No attempt starts after this.'),
   limit: number('n', 1, 10_000_000, 2_000_000, 'After so many attempts it stops.'),
