@@ -84,17 +84,22 @@ export function settingsFaults(given: unknown): readonly Fault[] {
   }
 }
 
-/** A field of the request outranks the configured field, in every configured set too. */
+/** A field of the request outranks the configured field, in every configured set too; a field of its set outranks both. */
 function overlaid(configured: CriterionSettings, given: CriterionSettings): CriterionSettings {
   const { sets: givenSets = {}, profile, ...fields } = given;
   // From entries, since an assignment to `__proto__` would get lost.
-  const sets = Object.fromEntries(
-    Object.entries(configured.sets ?? {}).map(([name, set]) => [name, { ...set, ...fields }]),
+  const configuredSets = Object.entries(configured.sets ?? {}).map(
+    ([name, set]) => [name, { ...set, ...fields, ...ownSet(givenSets, name) }] as const,
   );
   return {
     ...configured,
     ...fields,
     ...(profile === undefined ? {} : { profile }),
-    sets: { ...sets, ...givenSets },
+    sets: { ...givenSets, ...Object.fromEntries(configuredSets) },
   };
+}
+
+/** A set may be called `constructor`. */
+function ownSet(sets: NonNullable<CriterionSettings['sets']>, name: string) {
+  return Object.hasOwn(sets, name) ? sets[name] : undefined;
 }
