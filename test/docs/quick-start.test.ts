@@ -9,6 +9,7 @@ import { afterAll, expect, it } from 'vitest';
 import { blocksIn } from './examples.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
+const main = join(root, 'packages/server/src/cli/main.ts');
 const children: ChildProcess[] = [];
 const home = mkdtempSync(join(tmpdir(), 'redrive-quick-start-'));
 
@@ -33,17 +34,17 @@ it(
     const here = (code: string | undefined) =>
       (code ?? '').replaceAll('8086', String(port)).replaceAll('9000', String(receiverPort));
 
-    const service = start(
-      process.execPath,
-      [join(root, 'packages/server/src/cli/main.ts'), 'serve'],
-      {
-        HTTP_PORT: String(port),
-        BASE_DELAY_MS: '100',
-        REDRIVE_LOG_FORMAT: 'json',
-      },
-    );
+    const service = start(process.execPath, [main, 'serve'], {
+      HTTP_PORT: String(port),
+      BASE_DELAY_MS: '100',
+      REDRIVE_LOG_FORMAT: 'json',
+    });
     await said(service, '"ready"');
     expect(JSON.parse(await run(here(submit)))).toMatchObject({ status: 'pending' });
+    const criterion = sectionOf(readme, 'A criterion for a workflow');
+    const [ask] = blocksIn('README.md', criterion, 'sh');
+    const [answer] = blocksIn('README.md', criterion, 'json');
+    expect(await run(here(ask?.code))).toBe(answer?.code.trim());
     const listening = start('bash', ['-c', here(receiver)]);
     await said(listening, 'failed');
     await said(listening, 'worked');
@@ -52,6 +53,20 @@ it(
       .toMatchObject({ status: 'done', attempts: expect.any(Array) });
   },
 );
+
+it('the reference of the criteria evaluates on the command line, as it says', async () => {
+  const page = 'docs/reference/criteria.md';
+  const part = sectionOf(readFileSync(join(root, page), 'utf8'), 'On the command line');
+  const [command] = blocksIn(page, part, 'sh');
+  const [printed] = blocksIn(page, part, 'text');
+  const redrive = `redrive() { "${process.execPath}" "${main}" "$@"; }`;
+  expect(await run(`${redrive}\n${command?.code}`)).toBe(printed?.code);
+});
+
+/** From its heading to the next. */
+function sectionOf(markdown: string, heading: string): string {
+  return markdown.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
+}
 
 function start(program: string, args: string[], env: Record<string, string> = {}): ChildProcess {
   const path = `${join(process.execPath, '..')}:${process.env['PATH']}`;
