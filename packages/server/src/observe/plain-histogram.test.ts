@@ -22,3 +22,20 @@ it('shows what a histogram of prom-client shows', async () => {
   }
   expect(await register.metrics()).toBe(await registers[0]!.metrics());
 });
+
+it('counts on in a series that was kept over a reset', async () => {
+  const register = new Registry();
+  const histogram = new PlainHistogram({
+    name: 'seconds',
+    help: 'How long.',
+    labels: ['a'],
+    buckets: [1],
+    register,
+  });
+  const kept = histogram.labels('x');
+  kept.observe(3);
+  histogram.reset();
+  expect(await register.metrics()).toContain('seconds_sum{a="x"} 0\n');
+  kept.observe(0.5);
+  expect(await register.metrics()).toMatch(/seconds_sum\{a="x"\} 0\.5\nseconds_count\{a="x"\} 1\n/);
+});

@@ -50,8 +50,9 @@ export class PlainHistogram {
     return { name, help, type, values, aggregator: 'sum' };
   }
 
+  /** The series stay: whoever observes often has kept them. */
   reset(): void {
-    this.#series.clear();
+    for (const { series } of this.#series.values()) series.reset();
   }
 }
 
@@ -71,6 +72,11 @@ class Series implements PlainSeries {
     while (i < this.#buckets.length && value > this.#buckets[i]!) i++;
     this.#counts[i]! += 1;
     this.#sum += value;
+  }
+
+  reset(): void {
+    this.#counts.fill(0);
+    this.#sum = 0;
   }
 
   values(name: string, labels: Readonly<Record<string, string>>) {
