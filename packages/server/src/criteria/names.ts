@@ -1,6 +1,6 @@
 /** What to say to whoever asks for a criterion that there is not: the same over HTTP, gRPC and on the command line. */
 import { criterionNames } from 'redrive';
-import { nearest } from 'redrive/internal';
+import { didYouMean, nearest } from 'redrive/internal';
 
 /** The one function that is offered. It schedules a transition. */
 export const FUNCTION_NAME = 'nextRetryTime';
@@ -12,12 +12,12 @@ export function unknownCriterion(name: unknown): string {
     return `'${FUNCTION_NAME}' is a function, not a criterion: use it in the schedule of a Cyoda transition. The answer of isRetryDelayElapsed has the same time as its due time.`;
   }
   const allowed = `The criteria are ${criterionNames.join(', ')}.`;
-  return `There is no criterion '${shownName(name)}'. ${allowed}${didYouMean(name, criterionNames)}`;
+  return `There is no criterion '${shownName(name)}'. ${allowed}${meantBy(name, criterionNames)}`;
 }
 
-export function didYouMean(name: unknown, names: readonly string[]): string {
-  const near = typeof name === 'string' ? nearest(name.slice(0, MAX_SHOWN), names) : undefined;
-  return near === undefined ? '' : ` Did you mean '${near}'?`;
+/** ` Did you mean 'x'?`, or nothing. A name of a megabyte is compared by its start. */
+export function meantBy(name: unknown, names: readonly string[]): string {
+  return didYouMean(nearest(shownName(name), names));
 }
 
 /** A name that is too long to repeat is cut; what is no text is told by its type. */

@@ -1,6 +1,6 @@
 /** The body of a request becomes something to calculate, or a refusal with a code. Pure. */
 import { type CriterionName, type CriterionSettings, isCriterionName } from 'redrive';
-import { didYouMean, FUNCTION_NAME, shownName, unknownCriterion } from '../criteria/names.ts';
+import { FUNCTION_NAME, meantBy, shownName, unknownCriterion } from '../criteria/names.ts';
 import { isObject, objectOf, type RequestType, textOf } from './events.ts';
 import { readParameters } from './parameters.ts';
 
@@ -93,7 +93,7 @@ function unknownFunction(name: unknown): string {
   if (isCriterionName(name)) {
     return `'${name}' is a criterion: it answers yes or no. The function is ${FUNCTION_NAME}.`;
   }
-  return `There is no function '${shownName(name)}'.${didYouMean(name, [FUNCTION_NAME])} The function is ${FUNCTION_NAME}.`;
+  return `There is no function '${shownName(name)}'.${meantBy(name, [FUNCTION_NAME])} The function is ${FUNCTION_NAME}.`;
 }
 
 function refusal(code: RefusalCode, message: string, to: Addressee | undefined): Refusal {

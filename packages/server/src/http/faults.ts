@@ -1,7 +1,7 @@
 /** What is wrong with a request, place by place, in the words of the wire. */
 import type { TSchema } from 'typebox';
 import type { TLocalizedValidationError } from 'typebox/error';
-import { nearest } from 'redrive/internal';
+import { didYouMean, nearest } from 'redrive/internal';
 
 /** One thing that is wrong. */
 export interface WireFault {
@@ -157,8 +157,8 @@ function faultsOf(schema: TSchema, error: TLocalizedValidationError): Omit<WireF
   if (error.keyword === 'additionalProperties') return [];
   if (error.keyword === 'boolean') {
     const near = nearest(path.slice(path.lastIndexOf('/') + 1), namesAt(schema, error));
-    const hint = near ? ` Did you mean '${near}'?` : '';
-    return [{ path, code: 'UNKNOWN_FIELD', message: `There is no such field.${hint}` }];
+    const message = `There is no such field.${didYouMean(near)}`;
+    return [{ path, code: 'UNKNOWN_FIELD', message }];
   }
   if (error.keyword === 'required') {
     return error.params.requiredProperties.map((name) => missing(path, name));

@@ -11,7 +11,7 @@ import {
   type Policy,
   presets,
 } from 'redrive';
-import { joinPath, type Values as Fields } from 'redrive/internal';
+import { didYouMean, joinPath, type Values as Fields } from 'redrive/internal';
 import { DEAD_LETTER_QUEUE, OVERSIZED_QUEUE } from '../scheduler/queues.ts';
 import { readCriteria } from './criteria.ts';
 import { checkCyoda } from './cyoda.ts';
@@ -151,8 +151,7 @@ async function readLanes(data: unknown, faults: Fault[]): Promise<Record<string,
     const path = joinPath('lanes', name);
     const meant = laneMeant(name);
     if (meant !== name) {
-      const hint = meant === undefined ? '' : ` Did you mean '${meant}'?`;
-      const message = `is not a lane such as 'queue:orders' or 'https://api.example.com'.${hint}`;
+      const message = `is not a lane such as 'queue:orders' or 'https://api.example.com'.${didYouMean(meant)}`;
       faults.push({ path, code: 'INVALID_VALUE', message });
     }
     lanes[name] = await readLane(lane, path, faults);

@@ -1,7 +1,7 @@
 /** Environment, `.env` and file become settings, or every fault at once. */
 import { resolve } from 'node:path';
 import type { Fault } from 'redrive';
-import { nearest } from 'redrive/internal';
+import { didYouMean, nearest } from 'redrive/internal';
 import { readDotenv } from './dotenv.ts';
 import { exposures } from './exposure.ts';
 import { loadFile } from './file.ts';
@@ -194,7 +194,7 @@ function isKnown(name: string): boolean {
 function unknownKey(name: string): string {
   const byEnv = Object.entries(variables).find(([, { env }]) => env === name)?.[0];
   const near = byEnv ?? nearest(name, knownKeys);
-  return `there is no such setting.${near === undefined ? '' : ` Did you mean '${near}'?`}`;
+  return `there is no such setting.${didYouMean(near)}`;
 }
 
 /** A name with a dot stands inside an object of the file. */

@@ -1,5 +1,5 @@
 import type { ClassifyRule, Fault, FailureClass } from 'redrive';
-import { nearest } from 'redrive/internal';
+import { didYouMean, nearest } from 'redrive/internal';
 
 const MAX_RULES = 1000;
 const MAX_VALUES = 1000;
@@ -25,8 +25,7 @@ export function readRules(data: unknown, faults: Fault[]): ClassifyRule[] {
     const given = rule as Record<string, unknown>;
     for (const name of Object.keys(given)) {
       if (fields.includes(name)) continue;
-      const near = nearest(name, fields);
-      const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
+      const hint = didYouMean(nearest(name, fields));
       add(`${path}.${name}`, `there is no such field.${hint}`, 'UNKNOWN_FIELD');
     }
     if (!classes.includes(given['class'] as FailureClass)) {

@@ -1,5 +1,5 @@
 import { type DefinedPolicy, definePolicy, simulate } from 'redrive';
-import { nearest } from 'redrive/internal';
+import { didYouMean, nearest } from 'redrive/internal';
 import type { Static } from 'typebox';
 import type { Settings } from '../../settings/settings.ts';
 import { wireFaults } from '../faults.ts';
@@ -63,8 +63,7 @@ function policyIn(given: Static<typeof SimulationRequest>['policy'], settings: S
   if (typeof given !== 'string') return definePolicy(given);
   const { policies } = settings;
   if (Object.hasOwn(policies, given)) return definePolicy(policies[given]);
-  const near = nearest(given, Object.keys(policies));
-  const hint = near ? ` Did you mean '${near}'?` : '';
+  const hint = didYouMean(nearest(given, Object.keys(policies)));
   throw new Problem('UNKNOWN_POLICY', `There is no policy '${given}' here.${hint}`);
 }
 
