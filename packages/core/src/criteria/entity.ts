@@ -42,7 +42,7 @@ export interface CriterionOptions {
   readonly context?: string | undefined;
 }
 
-/** A text or a number has no fields of an entity, and may be asked for them all the same. */
+/** Reading a field of a text or a number gives undefined, so only null and undefined need care. */
 export function fieldsOf(entity: unknown): Readonly<Record<string, unknown>> {
   return (entity ?? {}) as Readonly<Record<string, unknown>>;
 }

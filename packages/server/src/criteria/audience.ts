@@ -1,6 +1,6 @@
 import type { CriterionErrorCode } from 'redrive';
 
-/** Who hears of an error: operations of times and missing data, development of calculations. */
+/** The team that an error is reported to: operations for times and missing data, development for calculations. */
 export type Audience = 'operations' | 'development';
 
 const audiences: Readonly<Record<CriterionErrorCode, Audience>> = {

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock, CriterionError, CriterionName } from 'redrive';
 import { type Audience, audienceOf } from './audience.ts';
 
-/** So many lines of one audience in one window; a thousand failing entities must not fill a disk. */
+/** Lines per audience and window. A thousand failing entities must not fill a disk. */
 const MAX_LINES = 10;
 const WINDOW_MS = 1000;
 
@@ -64,7 +64,7 @@ export class ErrorLog {
     channel.log.warn(about, `an evaluation failed: ${error.message}`);
   }
 
-  /** What was left out is told now. */
+  /** Logs how many lines were left out, and waits for no window. */
   stop(): void {
     this.#clock.clearTimer(this.#timer);
     this.#timer = undefined;
@@ -82,7 +82,7 @@ function tellLeftOut(channel: Channel): void {
   channel.leftOut = 0;
 }
 
-/** Nothing of an entity but its count goes to the log. */
+/** The count is the only field of an entity that is logged. Anything but a number could be hostile text. */
 function shownAttempt(attempt: unknown): number | null {
   return typeof attempt === 'number' && Number.isFinite(attempt) ? attempt : null;
 }

@@ -19,9 +19,9 @@ export interface EvaluationRequest {
   readonly entityId?: string | undefined;
   /** Chooses a named set where the entity's operation type names none. */
   readonly context?: string | undefined;
-  /** Of the request, checked before. */
+  /** The request's own settings. The caller has checked them. */
   readonly settings?: CriterionSettings | undefined;
-  /** When the request came, by the monotonic clock: its time limit counts from there. Absent: from now. */
+  /** When the request arrived, by the monotonic clock. Its time limit counts from then; absent: from now. */
   readonly arrivedMs?: number | undefined;
 }
 
@@ -63,7 +63,7 @@ export class CriterionEvaluator implements Evaluator {
     return result;
   }
 
-  /** The same without a review item, for the replay of one. */
+  /** Evaluates without making a review item: the replay of an item must not make another one. */
   again(name: CriterionName, request: EvaluationRequest): CriterionResult {
     const { clock, counts, recent } = this.#parts;
     const { entity, settings } = request;
@@ -92,7 +92,8 @@ export class CriterionEvaluator implements Evaluator {
   #options({ entityId, context, arrivedMs }: EvaluationRequest) {
     return {
       nowMs: this.#nowMs,
-      monotonicMs: arrivedMs === undefined ? this.#monotonicMs : from(arrivedMs, this.#monotonicMs),
+      monotonicMs:
+        arrivedMs === undefined ? this.#monotonicMs : startedAt(arrivedMs, this.#monotonicMs),
       seed: this.#parts.seed(),
       key: entityId,
       context,
@@ -113,8 +114,8 @@ export class CriterionEvaluator implements Evaluator {
   }
 }
 
-/** A clock whose first reading is that time. */
-function from(firstMs: number, monotonicMs: () => number): () => number {
+/** Core reads this clock when an evaluation begins and when it ends. The first reading is the request's arrival. */
+function startedAt(firstMs: number, monotonicMs: () => number): () => number {
   let isFirst = true;
   return () => {
     if (!isFirst) return monotonicMs();
@@ -123,7 +124,7 @@ function from(firstMs: number, monotonicMs: () => number): () => number {
   };
 }
 
-/** What an entity is called: as the request says, else by its own id. Bounded, since it is logged and kept. */
+/** The id of an entity: the request's, else the entity's own. Bounded, because it is logged and kept. */
 export function idOf({ entity, entityId }: EvaluationRequest): string | undefined {
   const id = entityId ?? fieldOf(entity, 'entityId') ?? fieldOf(entity, 'id');
   if (typeof id === 'number') return String(id);

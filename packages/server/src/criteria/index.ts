@@ -26,11 +26,11 @@ export interface Criteria {
   readonly recent: RecentAnswers;
   /** Where replays of failed evaluations go. */
   readonly delivery: Delivery;
-  /** Where failed evaluations are written, and webhooks told. */
+  /** Connects the engine, which stores failed evaluations and delivers webhooks. */
   attach(engine: Pick<Engine, 'report' | 'submit' | 'stats'>): void;
-  /** The store is open: it knows the deployment's seed. */
+  /** Takes the deployment's seed from the store, which is open from now on. */
   started(): void;
-  /** Writes what waits, as far as the store takes it in time. */
+  /** Writes the failed evaluations that wait, as far as the store takes them in time. */
   stop(): Promise<void>;
 }
 

@@ -1,10 +1,12 @@
 /** A failed evaluation as an item of the inbox, and back: pure. */
 import { type FailureReport, type TaskContext, uuidOf } from '@redrive/engine';
-import {
-  type CriterionError,
-  type CriterionErrorCode,
-  type CriterionName,
-  type FailureClass,
+import type {
+  CriterionError,
+  CriterionErrorCode,
+  CriterionName,
+  FailureClass,
+  MaxRetriesInput,
+  RetryDelayInput,
 } from 'redrive';
 import { type EvaluationRequest, idOf } from './evaluator.ts';
 
@@ -17,13 +19,24 @@ const MAX_SETTINGS_CHARS = 16 * 1024;
 const MAX_FIELD_CHARS = 1024;
 const MAX_MESSAGE_CHARS = 250;
 
-/** Every field that a criterion reads. */
-const fields = [
-  ...(['entityId', 'id', 'operationType', 'lastAttemptTime', 'currentTime'] as const),
-  ...(['retryDelaySeconds', 'attemptCount', 'exponentialBackoff', 'backoffMultiplier'] as const),
-  ...(['maxDelaySeconds', 'jitterEnabled', 'maxRetries', 'criticalOperation'] as const),
-  ...(['operationPriority', 'manualRetryOverride'] as const),
-];
+/** Every field that a criterion reads. The type makes a field that core adds an error here. */
+const fields = Object.keys({
+  entityId: true,
+  id: true,
+  operationType: true,
+  lastAttemptTime: true,
+  currentTime: true,
+  retryDelaySeconds: true,
+  attemptCount: true,
+  exponentialBackoff: true,
+  backoffMultiplier: true,
+  maxDelaySeconds: true,
+  jitterEnabled: true,
+  maxRetries: true,
+  criticalOperation: true,
+  operationPriority: true,
+  manualRetryOverride: true,
+} satisfies Record<keyof RetryDelayInput | keyof MaxRetriesInput, true>);
 
 const classes: Readonly<Record<CriterionErrorCode, FailureClass>> = {
   DATA_UNAVAILABLE: 'business',

@@ -34,7 +34,7 @@ interface Waiting {
 
 const MAX_WAITING = 10_000;
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
-/** What an entry weighs beside its payload and its settings. */
+/** An estimate of an entry's memory beside its payload and its settings. */
 const ENTRY_BYTES = 1024;
 /** Failures within this time are written together. */
 const GATHER_MS = 100;
@@ -51,7 +51,7 @@ export class ReviewWriter {
   readonly #options: WriterOptions;
   readonly #waiting = new Map<string, Waiting>();
   #bytes = 0;
-  /** What is being written. It is not known to be written yet. */
+  /** The batch that is being written. It counts as waiting until the store has confirmed it. */
   #underway: readonly Waiting[] = [];
   #report: Report | undefined;
   #timer: unknown;
@@ -195,7 +195,7 @@ export class ReviewWriter {
     const { log } = this.#options;
     if (this.#failures > 0) log.info('failed evaluations are written to the inbox again');
     this.#failures = 0;
-    // More than were written at once of one entity are not counted there.
+    // Occurrences past MAX_OCCURRENCES were not written, so the item does not count them.
     let dropped = batch.reduce((sum, { count }) => sum + Math.max(0, count - MAX_OCCURRENCES), 0);
     const refused = answers.filter((answer): answer is Rejected => answer.status === 'rejected');
     dropped += refused.length;

@@ -1,10 +1,10 @@
-/** Tells the people of a route by a webhook that evaluations fail: the first of a cause at once, the rest once a minute. */
+/** Posts failed evaluations of one audience to its webhook: the first of a cause at once, the others once a minute. */
 import type { Engine } from '@redrive/engine';
 import { Webhook, type WebhookOptions, WINDOW_MS } from '../observe/webhook.ts';
 import { type Audience, audienceOf } from './audience.ts';
 import type { FailedEvaluation } from './error-log.ts';
 
-/** Failures of one criterion and one code since they were last told of. */
+/** Failures of one criterion and one code since the last post about them. */
 interface Cause {
   last: FailedEvaluation;
   count: number;
@@ -71,7 +71,7 @@ export class RouteWebhook {
     try {
       await this.#webhook.tell(`criterion-webhook:${audience}:${key}`, this.#bodyOf(cause));
     } catch (err) {
-      // The next window tells of these too.
+      // The post of the next window includes these.
       const known = this.#causes.get(key);
       if (known) {
         if (known.count === 0) known.lastAtMs = cause.lastAtMs;

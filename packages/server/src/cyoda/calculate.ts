@@ -10,7 +10,7 @@ export type Outcome = 'matched' | 'not_matched' | 'scheduled' | 'failed' | 'refu
 
 export type Calculated =
   | { readonly outcome: Outcome; readonly answer: Answer; readonly refusal?: Refusal }
-  /** Nobody to answer: its event is acknowledged as failed. */
+  /** Without a requestId there is no answer: the event is acknowledged as failed. */
   | { readonly outcome: 'refused'; readonly answer?: undefined; readonly refusal: Refusal };
 
 export function calculate(waiting: Waiting, evaluator: Evaluator): Calculated {

@@ -8,7 +8,7 @@ import {
 import { Code, ConnectError } from '@connectrpc/connect';
 import { batchWrites } from './batched-writes.ts';
 
-/** Of TLS, what differs from the usual: the certificate of an authority, say. */
+/** The TLS options that a caller may set, such as the certificate of an authority. */
 export type TlsOptions = Pick<SecureClientSessionOptions, 'ca' | 'cert' | 'key' | 'servername'>;
 
 /** Bytes that the server may send before they are read: more than the 64 KiB of HTTP/2, for large entities. */
@@ -34,11 +34,11 @@ export class Connection {
         if (!session.destroyed) session.setLocalWindowSize(WINDOW_BYTES);
         resolve();
       });
-      // Stays for as long as the session does. Of an error later on its streams are told.
+      // This listener stays for the life of the session: an error event without a listener would end the process.
       session.on('error', (error: Error) => reject(unavailable(error.message)));
       session.on('close', () => reject(unavailable('the connection was closed')));
     });
-    // Whoever does not ask for a stream is not told by a crash.
+    // Nobody may ever call request(): a rejection without a handler would end the process.
     this.#connected.catch(() => undefined);
   }
 
@@ -53,7 +53,7 @@ export class Connection {
     return batchWrites(this.#session.request({ ...headers, ':method': method, ':path': path }));
   }
 
-  /** The transport tells when bytes were read; only who sends pings wants to know. */
+  /** Part of the transport's interface. It serves to delay pings, and there are none. */
   notifyResponseByteRead(): void {}
 
   close(): void {

@@ -14,10 +14,10 @@ export class Fifo<T> {
   shift(): T | undefined {
     if (this.#head === this.#items.length) return undefined;
     const item = this.#items[this.#head];
-    // Let go of, so that it is not kept until the next tidying.
+    // Without this the array would keep the item in memory until it is compacted.
     this.#items[this.#head] = undefined as T;
     this.#head += 1;
-    if (this.#head === this.#items.length || this.#head > TIDY_AT) {
+    if (this.#head === this.#items.length || this.#head > COMPACT_AT) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;
     }
@@ -30,4 +30,4 @@ export class Fifo<T> {
   }
 }
 
-const TIDY_AT = 4096;
+const COMPACT_AT = 4096;

@@ -21,7 +21,7 @@ interface CyodaMemberOptions {
   readonly log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
   readonly clock?: Clock | undefined;
   readonly tls?: TlsOptions;
-  /** Whoever counts. */
+  /** Counts joins and requests. */
   readonly observer?: MemberObserver | undefined;
 }
 
@@ -57,7 +57,7 @@ const policy: Policy = {
 };
 /** After a refusal: a token may be renewed, a setting of the server corrected. */
 const REFUSED_MS = 30_000;
-/** A stream that served for so long was a good one: the next failure is the first again. */
+/** A stream that served this long was healthy. The next failure counts as the first one. */
 const STEADY_MS = 10_000;
 
 export function createCyodaMember(options: CyodaMemberOptions): CyodaMember {
@@ -94,7 +94,7 @@ class Member implements CyodaMember {
       this.#session?.session.drain();
     }
     await this.#session?.over;
-    // Not before: it ends the retry, which the draining stream is a part of.
+    // Not earlier: the abort ends the retry loop, and the draining stream runs inside of it.
     this.#stopping.abort();
     await this.#running;
     this.#state = { status: 'stopped' };
@@ -110,14 +110,17 @@ class Member implements CyodaMember {
       try {
         lost = await this.#serveWithRetries(lost);
       } catch (error) {
-        // Aborted, since everything else is retried.
+        // Every other error is retried, so this one is the abort of the stop.
         if (this.#isStopping) return;
         throw error;
       }
     }
   }
 
-  /** Until a good stream was lost. The loss is the first failure of the next call, so that not all members come back at once. */
+  /**
+   * Resolves when a healthy stream was lost. That loss is the first failure of the next call, so the first rejoin is delayed
+   * with jitter too: not all members come back at once.
+   */
   #serveWithRetries(lost: CyodaError | undefined): Promise<CyodaError | undefined> {
     return retry(
       async ({ attempt }) => {

@@ -167,7 +167,7 @@ export class Session {
     }
     const large = canAnswer() ? this.#waiting.large() : undefined;
     if (large) this.#answer(large);
-    // Otherwise it goes on when the answers were sent.
+    // Otherwise #flushed schedules the next turn, when answers were sent.
     if (canAnswer()) this.#schedule();
     this.#wakeReader();
     this.#endWhenIdle();
@@ -192,7 +192,7 @@ export class Session {
     this.#tell(code, fields, `a request of the Cyoda server was refused: ${message}`);
   }
 
-  /** Loudly once per stream and subject: a wrong workflow sends thousands. */
+  /** A warning once per stream and subject, then debug lines: a wrong workflow sends thousands of such requests. */
   #tell(subject: string, fields: object, message: string): void {
     const { log } = this.#options;
     if (this.#told.has(subject) || this.#told.size >= MAX_TOLD) log.debug(fields, message);
@@ -232,7 +232,7 @@ export class Session {
     return this.#waiting.size === 0 && this.#outgoing.isFlushed;
   }
 
-  /** One timer, set again for what is left: events are many, silence is rare. */
+  /** Sets one timer again for the rest, instead of a timer per event: events are many, silence is rare. */
   #watch(forMs: number): void {
     this.#after(forMs, () => {
       const silentMs = this.#options.clock.monotonic() - this.#heardMs;

@@ -112,7 +112,7 @@ function addHooks(
     done(refused);
   });
 
-  /** What speaks against reading its body, before anybody reads a body that nobody wants. */
+  /** The problem to answer with, before the body is read; undefined: the request may go on. */
   function begin(request: FastifyRequest, reply: FastifyReply): Problem | undefined {
     if (state.isStopping) return new Problem('STOPPING', 'The service stops. Ask again soon.');
     if (connections.isOverLimit(request.raw.socket)) {

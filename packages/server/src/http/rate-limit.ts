@@ -27,7 +27,7 @@ export class RateLimit {
     this.#now = now;
   }
 
-  /** What speaks against answering. */
+  /** The problem to answer with; undefined: the request may go on. */
   check(request: FastifyRequest): Problem | undefined {
     // A probe must not be shut out when the service is busy. With a token it counts: a token could be guessed here too.
     if (isHealth(request) && request.headers.authorization === undefined) return undefined;

@@ -6,7 +6,7 @@ export class CyodaCounts implements MemberObserver {
   readonly #set: MetricSet;
   readonly #joins = new Map<string, number>();
   readonly #requests = new Map<string, number>();
-  /** Whose state is shown; without one there is no gauge. */
+  /** The member that the gauge shows. Without one the gauge is absent. */
   member: { readonly state: MemberState } | undefined;
 
   constructor(set: MetricSet) {
