@@ -96,7 +96,7 @@ function evaluate(
       return failed('CALCULATION_ERROR', 'The monotonic clock failed twice', warnings, times);
     }
     if (tookMs > limitMs) {
-      const message = `The evaluation took ${tookMs} ms, more than ${limitMs} ms`;
+      const message = `The evaluation took ${Math.ceil(tookMs)} ms, more than ${limitMs} ms`;
       return failed('EVALUATION_TIMEOUT', message, warnings, times);
     }
   }

@@ -13,6 +13,7 @@ export type TlsOptions = Pick<SecureClientSessionOptions, 'ca' | 'cert' | 'key' 
 
 /** Bytes that the server may send before they are read: more than the 64 KiB of HTTP/2, for large entities. */
 const WINDOW_BYTES = 1024 * 1024;
+const NO_ERROR = 0;
 
 /**
  * One HTTP/2 connection for one stream, in the form that the transport wants. The transport's own kind shares, verifies
@@ -23,8 +24,11 @@ export class Connection {
   readonly authority: string;
   readonly #session: ClientHttp2Session;
   readonly #connected: Promise<void>;
+  readonly #onUnanswered: () => void;
 
-  constructor(baseUrl: string, tls: TlsOptions) {
+  /** `onUnanswered`: a stream was closed before any answer, and without an error that the transport would notice. */
+  constructor(baseUrl: string, tls: TlsOptions, onUnanswered: () => void = () => undefined) {
+    this.#onUnanswered = onUnanswered;
     this.authority = new URL(baseUrl).origin;
     const settings = { enablePush: false, initialWindowSize: WINDOW_BYTES };
     const session = (this.#session = connect(this.authority, { ...tls, settings }));
@@ -50,7 +54,13 @@ export class Connection {
     await this.#connected;
     // Its stream would fail before anybody listens to it.
     if (this.#session.destroyed) throw unavailable('the connection was closed');
-    return batchWrites(this.#session.request({ ...headers, ':method': method, ':path': path }));
+    const stream = this.#session.request({ ...headers, ':method': method, ':path': path });
+    let isAnswered = false;
+    stream.once('response', () => (isAnswered = true));
+    stream.once('close', () => {
+      if (!isAnswered && stream.rstCode === NO_ERROR) this.#onUnanswered();
+    });
+    return batchWrites(stream);
   }
 
   /** Part of the transport's interface. It serves to delay pings, and there are none. */

@@ -328,3 +328,17 @@ it('a network that stalls is noticed by silence', async () => {
   await clock.advance('1s');
   expect(await server.joined()).toMatchObject({ isGone: false });
 });
+
+it('a server that closes the stream without an answer or an error is joined again', async () => {
+  const http2 = createHttp2Server().listen(0, '127.0.0.1');
+  onTestFinished(() => void http2.close());
+  await once(http2, 'listening');
+  http2.on('stream', (stream) => stream.close(0));
+  const { port } = http2.address() as AddressInfo;
+  const clock = virtualClock();
+  const { member, logged } = memberOf(`grpc://127.0.0.1:${port}`, { clock });
+  member.start();
+  expect(await logged('CYODA_STREAM_LOST')).toMatchObject({ fields: { attempt: 1 } });
+  await clock.advance('1s');
+  expect(await logged('CYODA_STREAM_LOST')).toMatchObject({ fields: { attempt: 2 } });
+});

@@ -21,7 +21,7 @@ export function grpcStreams(url: string, tls: TlsOptions = {}): OpenStream {
   const baseUrl = baseUrlOf(url);
   return (outgoing, token) => {
     const abort = new AbortController();
-    const connection = new Connection(baseUrl, tls);
+    const connection = new Connection(baseUrl, tls, () => abort.abort());
     const transport = createGrpcTransport({
       baseUrl,
       sessionManager: connection,
