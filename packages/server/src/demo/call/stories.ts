@@ -58,7 +58,7 @@ export const stories: readonly Story[] = [
   },
 ];
 
-function pause(clock: Clock, ms: number): Promise<void> {
+export function pause(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.setTimer(resolve, ms);
   });

@@ -3,7 +3,7 @@ import type { Clock } from 'redrive';
 import { type Terminal, wrap } from '../../cli/terminal.ts';
 import { play } from './play.ts';
 import { drawSchedule } from './schedule.ts';
-import { policy, stories } from './stories.ts';
+import { pause, policy, stories } from './stories.ts';
 
 const next = [
   ['redrive demo', 'the same for whole services, durable'],
@@ -33,10 +33,4 @@ export async function tell(
   for (const [command, what] of next) {
     say(...wrap(`  ${paint('cyan', command.padEnd(22))} ${what}`, width, ' '.repeat(4)));
   }
-}
-
-function pause(clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    clock.setTimer(() => resolve(), ms);
-  });
 }
