@@ -5,6 +5,11 @@ import { defineConfig } from 'vitest/config';
 const kind = process.env['REDRIVE_TESTS'];
 /** On each version of PostgreSQL. */
 const versions = 'packages/engine/src/adapters/postgres/*.test.ts';
+/** Half a minute and more each, with processes and servers that come and go. */
+const slow = [
+  'test/docs/examples.test.ts',
+  'packages/engine/src/adapters/rabbitmq/outages.test.ts',
+];
 const storms = 'test/e2e/service/{storm,fuzz}*.test.ts';
 
 export default defineConfig({
@@ -18,13 +23,19 @@ export default defineConfig({
     globalSetup: ['test/services/global-setup.ts'],
     reporters: ['default', './test/services/reporter.ts'],
     // Whole processes that are started, killed and cut off, and older servers, run apart: `npm run test:long`, in CI too.
-    include: { long: ['test/e2e/**/*.test.ts', versions], storm: [storms] }[kind ?? ''] ?? [
+    include: { long: ['test/e2e/**/*.test.ts', versions, ...slow], storm: [storms] }[
+      kind ?? ''
+    ] ?? [
       'packages/*/src/**/*.test.ts',
       'scripts/**/*.test.ts',
       'test/**/*.test.ts',
       'bench/**/*.test.ts',
     ],
-    exclude: { long: [storms], storm: [] }[kind ?? ''] ?? ['test/e2e/**', '**/node_modules/**'],
+    exclude: { long: [storms], storm: [] }[kind ?? ''] ?? [
+      'test/e2e/**',
+      '**/node_modules/**',
+      ...slow,
+    ],
     coverage: {
       provider: 'v8',
       include: ['packages/*/src/**/*.ts'],

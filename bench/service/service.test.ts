@@ -57,7 +57,7 @@ describe('the client for requests', () => {
     const { port } = server.address() as AddressInfo;
     {
       await using client = new HttpClient(`http://127.0.0.1:${port}`, '/', '{}', 3);
-      const { answers } = await client.ask(1);
+      const { answers } = await client.ask(100);
       expect(answers).toBeGreaterThanOrEqual(3);
       expect(answers).toBe(requests);
       expect(connections).toBe(3);

@@ -94,7 +94,9 @@ export class Claimer {
     const rows = await this.#database.query(text, params.values);
     if (rows.length === 0) return { tasks: [], nowMs: undefined };
     const nowMs = timeOf(rows[0]!.at(-1));
-    return { tasks: rows.map((row) => claimedTask(row, lease, nowMs + leaseMs)), nowMs };
+    const tasks = rows.map((row) => claimedTask(row, lease, nowMs + leaseMs));
+    // An UPDATE returns its rows in whatever order its plan has them.
+    return { tasks: tasks.sort(byDueTime), nowMs };
   }
 
   /** How long until there is more; 0: it is due. */
@@ -108,6 +110,10 @@ export class Claimer {
     const atMs = rows.map(([at]) => (at === null ? undefined : Math.ceil(numberOf(at) - 0.01)));
     return { nowMs, atMs, nextInMs: atMs.map((at) => at && Math.max(0, at - nowMs)) };
   }
+}
+
+function byDueTime(a: Task, b: Task): number {
+  return a.dueAtMs - b.dueAtMs || a.id - b.id;
 }
 
 /** Of each lane, whether it gave all that it was asked for. */
