@@ -13,15 +13,6 @@ describe('cursors', () => {
     expect(pairOf('groups', undefined)).toBeUndefined();
   });
 
-  it.each(['x', 'ä', '€', '\u{1f600}', '"', '\u0001'])(
-    'hold the longest name of %j',
-    (character) => {
-      const name = character.repeat(500 / character.length);
-      expect(nameOf('lanes', cursorOf('lanes', name))).toBe(name);
-      expect(pairOf('groups', cursorOf('groups', Number.MAX_SAFE_INTEGER, name))?.[1]).toBe(name);
-    },
-  );
-
   it('can stand in a URL as they are', () => {
     expect(cursorOf('groups', 1, '?&=/ä')).toMatch(/^[\w-]+$/);
   });
@@ -40,7 +31,7 @@ describe('cursors', () => {
     encoded(['tasks', 1.5]),
     encoded(['tasks', 1e300]),
     encoded(['tasks', 1, 2]),
-    encoded(['tasks', 'x'.repeat(4000)]),
+    encoded(['tasks', 'x'.repeat(2000)]),
   ])('are refused when they are broken: %s', (cursor) => {
     expect(() => placeOf('tasks', cursor)).toThrow(
       expect.objectContaining({ code: 'INVALID_CURSOR', status: 400 }),

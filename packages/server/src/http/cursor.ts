@@ -5,8 +5,7 @@ import { Problem } from './problem.ts';
 type List = 'tasks' | 'items' | 'groups' | 'jobs' | 'members' | 'audit' | 'lanes';
 
 const MAX_NAME = 500;
-/** JSON writes one character in six bytes at most, base64 three bytes in four; the rest is for what stands around the name. */
-export const MAX_CURSOR = MAX_NAME * 8 + 100;
+export const MAX_CURSOR = 1000;
 
 export function cursorOf(list: List, ...place: readonly (number | string)[]): string {
   return Buffer.from(JSON.stringify([list, ...place])).toString('base64url');
