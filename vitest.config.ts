@@ -3,12 +3,14 @@ import { defineConfig } from 'vitest/config';
 
 /** Which of them: those of whole processes and of every version (`long`), or those that take a minute and more each (`storm`). */
 const kind = process.env['REDRIVE_TESTS'];
-/** On each version of PostgreSQL. */
+/** On the oldest version of PostgreSQL too. */
 const versions = 'packages/engine/src/adapters/postgres/*.test.ts';
-/** Half a minute and more each, with processes and servers that come and go. */
+/** Long ones, with processes and servers that come and go. */
 const slow = [
   'test/docs/examples.test.ts',
-  'packages/engine/src/adapters/rabbitmq/outages.test.ts',
+  'packages/engine/src/adapters/rabbitmq/{outages,publisher}.test.ts',
+  'packages/engine/src/adapters/postgres/outages.test.ts',
+  'scripts/sim/run-seeds.test.ts',
 ];
 const storms = 'test/e2e/service/{storm,fuzz}*.test.ts';
 

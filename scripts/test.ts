@@ -1,6 +1,6 @@
 /**
  * `npm test -- [filters and vitest options]`: one run of every test, vitest's own summary last.
- * `npm run test:long` runs those of whole processes instead (test/e2e) and those of PostgreSQL on every version, `npm run test:storm` those that take a minute and
+ * `npm run test:long` runs those of whole processes instead (test/e2e) and those of PostgreSQL on its oldest version, `npm run test:storm` those that take a minute and
  * more each.
  * With REDRIVE_TEST_REPORT=<file> the run also leaves vitest's JSON report there.
  */

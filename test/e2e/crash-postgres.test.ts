@@ -1,5 +1,5 @@
 import { type PostgresServer, startPostgres } from '@redrive/services';
-import { describePostgres } from '@redrive/services/vitest';
+import { describePostgres, everyPostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { expectAccounted, expectPoisonContained } from './crash/expectations.ts';
@@ -72,7 +72,7 @@ describePostgres((postgres) => {
       expect(submitter.counts.refused).toBe(0);
     },
   );
-});
+}, everyPostgres);
 
 function isWorking(child: Child): boolean {
   return progress(child) >= 5;

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { describePostgres } from '@redrive/services/vitest';
+import { describePostgres, everyPostgres } from '@redrive/services/vitest';
 import { describe, expect, test } from 'vitest';
 import { allTasks } from './crash/evidence.ts';
 import { type Child, Fleet, TEST_TIMEOUT_MS } from './crash/fleet.ts';
@@ -22,7 +22,7 @@ describePostgres(({ freshDatabase }) => {
     const place: Place = { kind: 'postgres', url: database.url };
     return { place, [Symbol.asyncDispose]: () => database.drop() };
   });
-});
+}, everyPostgres);
 
 function stopping(prepare: (fleet: Fleet) => Promise<AsyncDisposable & { place: Place }>): void {
   describe.concurrent('a process that is told to stop', () => {

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createEngine, giveUp } from '@redrive/engine';
-import { describePostgres } from '@redrive/services/vitest';
+import { describePostgres, everyPostgres } from '@redrive/services/vitest';
 import { expect, test } from 'vitest';
 import type { Place } from './crash/job.ts';
 import type { Account, Order } from './replay/child.ts';
@@ -105,4 +105,4 @@ describePostgres((postgres) => {
       await expectReplayedOnceByTwo({ kind: 'postgres', url: database.url });
     },
   );
-});
+}, everyPostgres);

@@ -86,10 +86,14 @@ export function describeCyoda(body: (server: CyodaUnderTest) => void): void {
   );
 }
 
-/** The same tests on every version of PostgreSQL that is tested; `npm test` is content with the newest. */
-export function describePostgres(body: (postgres: PostgresUnderTest) => void): void {
-  const versions =
-    process.env['REDRIVE_TESTS'] === undefined ? ([18] as const) : ([15, 18] as const);
+/** For tests that `npm test` leaves out. */
+export const everyPostgres: readonly PostgresVersion[] = [15, 18];
+
+/** The same tests on each of these versions of PostgreSQL: the newest in `npm test`, the oldest in `npm run test:long`. */
+export function describePostgres(
+  body: (postgres: PostgresUnderTest) => void,
+  versions: readonly PostgresVersion[] = process.env['REDRIVE_TESTS'] === undefined ? [18] : [15],
+): void {
   for (const version of versions) {
     describeService(`PostgreSQL ${version}`, () =>
       body({ version, freshDatabase: () => freshDatabase(version) }),

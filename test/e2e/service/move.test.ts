@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createEngine } from '@redrive/engine';
 import { migratePostgres, postgres } from '@redrive/engine/postgres';
 import { sqlite } from '@redrive/engine/sqlite';
-import { describePostgres } from '@redrive/services/vitest';
+import { describePostgres, everyPostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { move } from '../../../packages/server/src/upkeep/move.ts';
@@ -181,7 +181,7 @@ describePostgres(({ freshDatabase }) => {
       expect(await lookAtDatabase(database.url)).toEqual(before);
     },
   );
-});
+}, everyPostgres);
 
 /** So that a look that sees nothing cannot pass for equal. */
 function expectSomeOfEverything(look: unknown): void {

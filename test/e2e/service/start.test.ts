@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createEngine } from '@redrive/engine';
 import { sqlite } from '@redrive/engine/sqlite';
 import { startProxy } from '@redrive/services';
-import { describePostgres } from '@redrive/services/vitest';
+import { describePostgres, everyPostgres } from '@redrive/services/vitest';
 import { describe, expect, test, vi } from 'vitest';
 import { eventually, RedriveProcess, TemporaryFolder } from './redrive-process.ts';
 
@@ -304,4 +304,4 @@ describePostgres(({ freshDatabase }) => {
       file: expect.stringContaining('redrive.db.moved-'),
     });
   });
-});
+}, everyPostgres);

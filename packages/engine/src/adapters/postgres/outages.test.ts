@@ -1,6 +1,11 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { startPostgres } from '@redrive/services';
-import { type Database, describePostgres, describeService } from '@redrive/services/vitest';
+import {
+  type Database,
+  describePostgres,
+  describeService,
+  everyPostgres,
+} from '@redrive/services/vitest';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createEngine } from '../../engine.ts';
@@ -298,7 +303,7 @@ describePostgres(({ freshDatabase }) => {
     expect(await store.attempts(task.id)).toHaveLength(1);
     expect((await row(store, task.id)).attempt).toBe(1);
   });
-});
+}, everyPostgres);
 
 describeService('PostgreSQL 15', () => {
   test('goes on with all that was stored after the server was killed', async () => {
