@@ -26,7 +26,7 @@ export async function startOnFreePort(
   }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
     const port = randomInt(LOWEST, HIGHEST);
     if (await isFree(port)) return port;

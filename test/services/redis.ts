@@ -20,7 +20,7 @@ const DEBIAN = ['redis-server'];
 
 export const redis: Service<'Redis'> = {
   name: 'Redis',
-  neededBy: 'benchmarks',
+  neededBy: 'tests of sessions and keys, and benchmarks',
   find() {
     const program = findProgram('redis-server', ['/usr/bin', '/opt/homebrew/bin']);
     if (!program) return missing('no redis-server on this machine', wayOut(DEBIAN));
