@@ -124,6 +124,7 @@ export {
   type RoutingPolicyOptions,
 } from './routing/routing-policy.ts';
 export type { RouteAttempt } from './routing/router/leg.ts';
+export type { RouteReport } from './routing/router/external-calls.ts';
 export type { ProviderHealth } from './routing/router/provider-health.ts';
 export {
   isRouteError,
@@ -134,6 +135,7 @@ export {
 export {
   createRouter,
   type RouteCallOptions,
+  type RouteDecideOptions,
   type RouteEvent,
   type Router,
   type RouteResult,

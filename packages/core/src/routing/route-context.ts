@@ -73,7 +73,9 @@ export function readContext(policy: RoutingPolicy, context: RouteContext): ReadC
   const next = copy(policy, context, warnings);
   checkKinds(context);
   const current = context.current_provider ?? undefined;
-  if (current !== undefined && !policy.hasProvider(current)) refuseProvider(policy, current);
+  if (current !== undefined && !policy.hasProvider(current)) {
+    refuseProvider(policy, 'current_provider', current);
+  }
   if (current === undefined && context.status != null) {
     const message = 'There is a status but no current_provider, so the status was ignored.';
     warnings.push({ code: 'STATUS_WITHOUT_PROVIDER', path: 'status', message });
@@ -191,7 +193,8 @@ function refuse(found: readonly [path: string, message: string][]): never {
   throw new ConfigError('INVALID_CONTEXT', 'The routing context has faults:', faults);
 }
 
-function refuseProvider(policy: RoutingPolicy, name: string): never {
+/** Says which providers exist. `field` is where the name stood. */
+export function refuseProvider(policy: RoutingPolicy, field: string, name: string): never {
   const names = policy.providers.map((each) => each.name);
   const near = nearest(name, names);
   const shown = names.slice(0, MAX_SHOWN).join(', ');
@@ -199,6 +202,6 @@ function refuseProvider(policy: RoutingPolicy, name: string): never {
   const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
   throw new ConfigError(
     'UNKNOWN_PROVIDER',
-    `current_provider is ${show(name)}, which is no provider of the policy '${policy.id}'. Its providers are: ${shown}${more}.${hint}`,
+    `${field} is ${show(name)}, which is no provider of the policy '${policy.id}'. Its providers are: ${shown}${more}.${hint}`,
   );
 }

@@ -4,8 +4,9 @@ import { reportFault } from '../../system.ts';
 import { Watch } from '../../watch.ts';
 import { scalarText } from '../read-document.ts';
 import { isSession, type RouteContext, type StickySession } from '../route-context.ts';
+import { countsForBreaker, isRateLimit } from './failure-status.ts';
 import type { RouterSettings } from './router-options.ts';
-import type { StickyStore } from './sticky-store.ts';
+import type { MaybePromise, StickyStore } from './sticky-store.ts';
 
 /** A store of sessions that is slower than this counts as having none. */
 const STICKY_LIMIT_MS = 1000;
@@ -43,27 +44,55 @@ export class CallSession {
   }
 
   write(provider: string): void {
-    const { policy, clock } = this.#settings;
-    const session = { provider, expires_at_ms: clock.now() + policy.sticky.ttlMs };
-    notify('writing a sticky session', () => this.#store.set(this.#key, session));
+    notify('writing a sticky session', () => this.#set(provider));
   }
 
   drop(): void {
     notify('deleting a sticky session', () => this.#store.delete(this.#key));
   }
 
-  async #read(runtime: Runtime<never>): Promise<StickySession | undefined> {
-    try {
-      const found = this.#store.get(this.#key);
-      if (!isThenable(found)) return isSession(found) ? found : undefined;
-      const watch = new Watch(runtime);
-      const ending = await watch.until(STICKY_LIMIT_MS, Promise.resolve(found));
-      watch.close();
-      if (ending.kind === 'result') return isSession(ending.result) ? ending.result : undefined;
-      if (ending.kind === 'error') reportFault('reading a sticky session failed', ending.error);
-    } catch (error) {
-      reportFault('reading a sticky session failed', error);
-    }
-    return undefined;
+  /** As `write`, waiting for the store. */
+  async save(provider: string, runtime: Runtime<never>): Promise<void> {
+    await bounded('writing a sticky session', () => this.#set(provider), runtime);
   }
+
+  /** A session whose provider is in trouble would lead the next request there again. */
+  async dropAfter(status: string, provider: string, runtime: Runtime<never>): Promise<void> {
+    if (!countsForBreaker(status) && !isRateLimit(status)) return;
+    const session = await this.#read(runtime);
+    if (session?.provider !== provider) return;
+    await bounded('deleting a sticky session', () => this.#store.delete(this.#key), runtime);
+  }
+
+  #set(provider: string): MaybePromise<void> {
+    const { policy, clock } = this.#settings;
+    const session = { provider, expires_at_ms: clock.now() + policy.sticky.ttlMs };
+    return this.#store.set(this.#key, session);
+  }
+
+  async #read(runtime: Runtime<never>): Promise<StickySession | undefined> {
+    const what = 'reading a sticky session';
+    const found = await bounded(what, () => this.#store.get(this.#key), runtime);
+    return isSession(found) ? found : undefined;
+  }
+}
+
+/** What the store answers; undefined where it fails, or is late. */
+async function bounded<T>(
+  what: string,
+  ask: () => MaybePromise<T>,
+  runtime: Runtime<never>,
+): Promise<T | undefined> {
+  try {
+    const answer = ask();
+    if (!isThenable(answer)) return answer;
+    const watch = new Watch(runtime);
+    const ending = await watch.until(STICKY_LIMIT_MS, Promise.resolve(answer));
+    watch.close();
+    if (ending.kind === 'result') return ending.result;
+    if (ending.kind === 'error') reportFault(`${what} failed`, ending.error);
+  } catch (error) {
+    reportFault(`${what} failed`, error);
+  }
+  return undefined;
 }

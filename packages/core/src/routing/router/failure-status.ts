@@ -22,3 +22,8 @@ export function countsForBreaker(status: string): boolean {
 export function isRateLimit(status: string): boolean {
   return status === 'rate_limit' || status === '429';
 }
+
+/** Whether a report says that the call worked. */
+export function isSuccess(status: string): boolean {
+  return status === 'ok' || /^2\d\d$/.test(status);
+}

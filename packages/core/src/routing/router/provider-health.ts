@@ -2,7 +2,7 @@ import { type Breaker, createBreaker } from '../../breaker.ts';
 import type { Clock } from '../../clock.ts';
 import type { Failure } from '../../failure.ts';
 import type { RoutingPolicy } from '../routing-policy.ts';
-import { countsForBreaker, isRateLimit } from './failure-status.ts';
+import { countsForBreaker, isRateLimit, isSuccess } from './failure-status.ts';
 
 /** What `router.health()` tells of a provider. Rates and latencies are those of its last 256 calls. */
 export interface ProviderHealth {
@@ -23,6 +23,7 @@ const WINDOW = 256;
 /** What a router knows of one provider: breaker, pause, outcomes. */
 export class ProviderState {
   readonly #clock: Clock;
+  readonly #settings: string;
   readonly #breaker: Breaker | undefined;
   readonly #latencies = new Float64Array(WINDOW);
   readonly #failed = new Uint8Array(WINDOW);
@@ -30,10 +31,14 @@ export class ProviderState {
   #calls = 0;
   #failures = 0;
   #inFlight = 0;
+  /** Probes that were given to callers who report: how many, and the ticket they have. */
+  #lent = 0;
+  #lentTicket = 0;
   #lastTrip: string | undefined;
 
   constructor({ breaker }: RoutingPolicy, clock: Clock) {
     this.#clock = clock;
+    this.#settings = JSON.stringify(breaker);
     if (!breaker.enabled) return;
     this.#breaker = createBreaker({
       failures: breaker.failureThreshold,
@@ -43,6 +48,11 @@ export class ProviderState {
       trips: () => true,
       clock,
     });
+  }
+
+  /** Whether a router with this policy may take the state over. */
+  suits({ breaker }: RoutingPolicy, clock: Clock): boolean {
+    return this.#settings === JSON.stringify(breaker) && this.#clock === clock;
   }
 
   get isOpen(): boolean {
@@ -76,6 +86,7 @@ export class ProviderState {
 
   succeeded(ticket: number, durationMs: number): void {
     this.#breaker?.succeeded(ticket);
+    this.#inFlight -= 1;
     this.#count(durationMs, false);
   }
 
@@ -85,6 +96,7 @@ export class ProviderState {
       this.#breaker?.failed(ticket, failure);
       this.#lastTrip = status;
     } else this.#breaker?.released(ticket);
+    this.#inFlight -= 1;
     this.#count(durationMs, true);
   }
 
@@ -92,6 +104,40 @@ export class ProviderState {
   released(ticket: number): void {
     this.#breaker?.released(ticket);
     this.#inFlight -= 1;
+  }
+
+  /** Lets a caller through who calls the provider itself and reports. False where the breaker refuses. */
+  lend(): boolean {
+    if (!this.#breaker || this.#breaker.state === 'closed') return true;
+    const ticket = this.#breaker.admit();
+    if (ticket === undefined) return false;
+    this.#lent = ticket === this.#lentTicket ? this.#lent + 1 : 1;
+    this.#lentTicket = ticket;
+    return true;
+  }
+
+  /** The end of a call that somebody else made. An open breaker learns nothing from it: the call is older than the opening. */
+  reported(status: string, durationMs: number | undefined): void {
+    const hasWorked = isSuccess(status);
+    const counts = countsForBreaker(status);
+    const ticket = this.#returned();
+    if (ticket !== undefined) {
+      if (hasWorked) this.#breaker?.succeeded(ticket);
+      else if (counts) this.#breaker?.failed(ticket, { class: 'transient' });
+      else this.#breaker?.released(ticket);
+    }
+    if (counts) this.#lastTrip = status;
+    this.#count(durationMs ?? NaN, !hasWorked);
+  }
+
+  /** The ticket of a call that is reported: one that was lent, or one for a call that nobody asked about. */
+  #returned(): number | undefined {
+    const breaker = this.#breaker;
+    if (!breaker || breaker.state === 'open') return undefined;
+    if (breaker.state === 'closed') return breaker.openings;
+    if (this.#lentTicket !== breaker.openings || this.#lent === 0) return breaker.admit();
+    this.#lent -= 1;
+    return this.#lentTicket;
   }
 
   /** A pause that the provider asked for. Of two the later end counts. */
@@ -105,8 +151,9 @@ export class ProviderState {
     const breaker = this.#breaker?.state ?? 'closed';
     const { waitMs } = this;
     const size = Math.min(this.#calls, WINDOW);
-    const sorted = this.#latencies.slice(0, size).sort();
-    const at = (share: number) => sorted[Math.min(size - 1, Math.floor(size * share))] as number;
+    const timed = this.#latencies.slice(0, size).filter((ms) => !Number.isNaN(ms));
+    const sorted = timed.sort();
+    const at = (share: number) => sorted[Math.floor(sorted.length * share)] as number;
     const recent = this.#failed.subarray(0, size).reduce((sum, each) => sum + each, 0);
     return {
       state: breaker === 'open' ? 'open' : this.isCooling ? 'cooling' : breaker,
@@ -115,7 +162,7 @@ export class ProviderState {
       calls: this.#calls,
       failures: this.#failures,
       failureRate: size === 0 ? 0 : recent / size,
-      latencyMs: size === 0 ? undefined : { p50: at(0.5), p95: at(0.95), p99: at(0.99) },
+      latencyMs: sorted.length === 0 ? undefined : { p50: at(0.5), p95: at(0.95), p99: at(0.99) },
     };
   }
 
@@ -125,6 +172,5 @@ export class ProviderState {
     this.#failed[slot] = failed ? 1 : 0;
     this.#calls += 1;
     if (failed) this.#failures += 1;
-    this.#inFlight -= 1;
   }
 }

@@ -1,43 +1,29 @@
-import { notify } from '../../notify.ts';
 import type { Runtime } from '../../runtime.ts';
 import { Watch } from '../../watch.ts';
-import { decideRoute, type RouteDecision } from '../decide-route.ts';
-import type { RouteDecided } from '../route-audit.ts';
+import type { RouteDecision } from '../decide-route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { CallSession } from './call-session.ts';
+import { Decider, type RouterParts } from './decider.ts';
 import { discard, Leg, type LegEnd, type LegOwner } from './leg.ts';
 import type { ProviderState } from './provider-health.ts';
 import { type RouteAttemptRecord, RouteError, type RouteErrorCode } from './route-error.ts';
-import type { RouteEvent, RouteResult } from './router.ts';
+import type { RouteResult } from './router.ts';
 import type { RouterSettings } from './router-options.ts';
-import type { StickyStore } from './sticky-store.ts';
-
-/** What the calls of a router share. */
-export interface RouterParts {
-  settings: RouterSettings;
-  states: ReadonlyMap<string, ProviderState>;
-  sticky: StickyStore | undefined;
-  audit: ((decided: RouteDecided) => void) | undefined;
-}
 
 type Chosen = Exclude<RouteDecision, { result: 'error' }>;
 type Failed = Extract<LegEnd, { kind: 'failed' }>;
-type Distribute<T> = T extends unknown ? Omit<T, 'requestId' | 'seed'> : never;
 
 /** One call of a router: decide, wait, call the provider, decide again. */
 export class RouteCall implements LegOwner {
   readonly #parts: RouterParts;
   readonly settings: RouterSettings;
   readonly input: unknown;
-  readonly #requestId: string;
-  readonly #seed: number;
+  readonly #decider: Decider;
+  readonly #given: RouteContext;
   readonly runtime: Runtime<never>;
   readonly startedAt: number;
   readonly deadlineAt: number;
   readonly #attempts: RouteAttemptRecord[] = [];
-  /** Providers whose breaker refused this call. */
-  #refused: Set<string> | undefined;
-  #givenOpen: readonly string[] = [];
   #session: CallSession | undefined;
   #last: Failed | undefined;
   /** The last failure, while nothing of it has been disposed of. */
@@ -47,6 +33,7 @@ export class RouteCall implements LegOwner {
   constructor(
     parts: RouterParts,
     input: unknown,
+    given: RouteContext,
     requestId: string,
     seed: number,
     signal: AbortSignal | undefined,
@@ -54,18 +41,21 @@ export class RouteCall implements LegOwner {
     this.#parts = parts;
     this.input = input;
     this.settings = parts.settings;
-    this.#requestId = requestId;
-    this.#seed = seed;
-    const { clock, unref, deadlineMs } = parts.settings;
+    this.#given = given;
+    const { clock, unref, deadlineMs, detailLevel } = parts.settings;
+    this.#decider = new Decider(parts, given, requestId, seed, detailLevel);
     this.runtime = { clock, unref, signal, key: requestId };
     this.startedAt = clock.monotonic();
     this.deadlineAt = this.startedAt + deadlineMs;
   }
 
-  async run(given: RouteContext): Promise<RouteResult<unknown>> {
+  async run(): Promise<RouteResult<unknown>> {
+    const given = this.#given;
     // What is no id is refused by the decision.
-    let context: RouteContext = { ...given, request_id: given.request_id ?? this.#requestId };
-    this.#givenOpen = Array.isArray(given.open_providers) ? given.open_providers : [];
+    let context: RouteContext = {
+      ...given,
+      request_id: given.request_id ?? this.#decider.requestId,
+    };
     this.#throwIfAborted();
     const { sticky } = this.#parts;
     this.#session = sticky && CallSession.of(sticky, this.settings, given);
@@ -85,7 +75,7 @@ export class RouteCall implements LegOwner {
       context = decision.context;
       const ticket = this.#parts.states.get(decision.provider)?.admit();
       if (ticket === undefined) {
-        (this.#refused ??= new Set()).add(decision.provider);
+        this.#decider.refuse(decision.provider);
         if (this.#last) context = { ...context, status: this.#last.status };
         continue;
       }
@@ -103,60 +93,12 @@ export class RouteCall implements LegOwner {
     }
   }
 
-  /** Asks for a decision with what is known of the providers now. */
+  /** The decision, or the end of the call. */
   #decide(context: RouteContext): Chosen {
-    const { decision, asked } = this.#ask(context);
+    const { decision, asked } = this.#decider.decide(context);
     if (decision.result !== 'error') return decision;
-    const other = decision.error === 'no_providers' ? this.#aroundOpen(asked) : undefined;
-    if (other) return other;
     const code = decision.error === 'no_providers' ? 'NO_PROVIDERS' : 'NO_FALLBACK';
     return this.#giveUp(code, decision, this.#soonest(asked));
-  }
-
-  /**
-   * No provider with a weight can be called. The fallback of the one that would have been chosen is tried: its breaker is
-   * open because of failures that a rule may lead away from.
-   */
-  #aroundOpen(asked: RouteContext): Chosen | undefined {
-    const { policy, clock } = this.settings;
-    const context = { ...asked, open_providers: this.#givenOpen };
-    const wish = decideRoute(policy, context, { seed: this.#seed, nowMs: clock.now() });
-    if (wish.result !== 'ok') return undefined;
-    const status = this.#parts.states.get(wish.provider)?.trouble;
-    if (status === undefined) return undefined;
-    const { decision } = this.#ask({ ...wish.context, status, skip_retry: true });
-    return decision.result === 'ok' ? decision : undefined;
-  }
-
-  #ask(context: RouteContext): { decision: RouteDecision; asked: RouteContext } {
-    const { policy, detailLevel, clock } = this.settings;
-    const open = this.#openProviders(context);
-    const asked = open ? { ...context, open_providers: open } : context;
-    // Only sessions depend on the time, and those who listen want to know it.
-    const { on } = this.settings;
-    const nowMs = this.#parts.sticky || on || this.#parts.audit ? clock.now() : 0;
-    const decision = decideRoute(policy, asked, { seed: this.#seed, detailLevel, nowMs });
-    this.#parts.audit?.({ policy, context: asked, nowMs, decision });
-    if (on) this.#tell({ type: 'decision', policy, context: asked, nowMs, decision });
-    return { decision, asked };
-  }
-
-  /** The providers that must not be called now. A pause does not keep the failed provider from its own retry. */
-  #openProviders(context: RouteContext): string[] | undefined {
-    const given: unknown = context.open_providers;
-    // The decision says what is wrong with it.
-    if (given != null && !Array.isArray(given)) return undefined;
-    let open: string[] | undefined;
-    const current = context.status == null ? undefined : context.current_provider;
-    for (const [name, state] of this.#parts.states) {
-      if (!state.isOpen && (name === current || !state.isCooling)) continue;
-      (open ??= []).push(name);
-    }
-    if (!this.#refused && this.#givenOpen.length === 0) {
-      // What the last decision was given must not stay open for ever.
-      return open ?? (context.open_providers ? [] : undefined);
-    }
-    return [...new Set([...this.#givenOpen, ...(this.#refused ?? []), ...(open ?? [])])];
   }
 
   /** A retry, or the fallback at once where the retry is not possible or not wanted. */
@@ -202,7 +144,7 @@ export class RouteCall implements LegOwner {
     // What failed is kept until it is sure that it is not the last word.
     if (this.#kept) discard(this.#kept);
     this.#kept = undefined;
-    if (on) this.#tell({ type: 'attempt', provider, attempt });
+    if (on) this.#decider.tell({ type: 'attempt', provider, attempt });
     const record: RouteAttemptRecord = {
       provider,
       attempt,
@@ -257,7 +199,7 @@ export class RouteCall implements LegOwner {
   #hedge(context: RouteContext): { leg: Leg; context: RouteContext } | undefined {
     if (this.#attempts.length >= this.settings.maxAttempts) return undefined;
     if (this.runtime.signal?.aborted) return undefined;
-    const { decision } = this.#ask({ ...context, status: 'timeout', skip_retry: true });
+    const { decision } = this.#decider.ask({ ...context, status: 'timeout', skip_retry: true });
     if (decision.result !== 'ok') return undefined;
     const ticket = this.#parts.states.get(decision.provider)?.admit();
     if (ticket === undefined) return undefined;
@@ -274,8 +216,8 @@ export class RouteCall implements LegOwner {
       provider,
       explanation: record.explanation,
       attempts: this.#attempts,
-      requestId: this.#requestId,
-      seed: this.#seed,
+      requestId: this.#decider.requestId,
+      seed: this.#decider.seed,
     };
   }
 
@@ -292,7 +234,7 @@ export class RouteCall implements LegOwner {
     if ((this.#winner ??= provider) !== provider) return;
     this.settings.budget?.success();
     if (this.settings.on) {
-      this.#tell({ type: 'success', provider, attempts: this.#attempts.length });
+      this.#decider.tell({ type: 'success', provider, attempts: this.#attempts.length });
     }
     this.#session?.write(provider);
   }
@@ -323,7 +265,7 @@ export class RouteCall implements LegOwner {
       retryAfterMs,
       result: this.#kept?.refused,
     });
-    if (this.settings.on) this.#tell({ type: 'giveUp', error });
+    if (this.settings.on) this.#decider.tell({ type: 'giveUp', error });
     throw error;
   }
 
@@ -336,13 +278,7 @@ export class RouteCall implements LegOwner {
   }
 
   #tellFailure(leg: Leg, end: LegEnd): void {
-    if (end.kind === 'failed') this.#tell({ type: 'failure', record: leg.record });
-  }
-
-  #tell(event: Distribute<RouteEvent>): void {
-    const { on } = this.settings;
-    const whole: RouteEvent = { requestId: this.#requestId, seed: this.#seed, ...event };
-    if (on) notify('a router listener', on, whole);
+    if (end.kind === 'failed') this.#decider.tell({ type: 'failure', record: leg.record });
   }
 }
 

@@ -10,7 +10,7 @@ import { systemClock, systemRandom } from '../../system.ts';
 import type { DetailLevel } from '../explain-route.ts';
 import type { RoutingPolicy } from '../routing-policy.ts';
 import type { RouteAttempt } from './leg.ts';
-import type { RouteEvent } from './router.ts';
+import type { RouteEvent, Router } from './router.ts';
 import type { StickyStore } from './sticky-store.ts';
 import type { StreamOptions } from './stream-guard.ts';
 
@@ -54,6 +54,11 @@ export interface RouterOptions<P extends RouteProviders> {
   statusOf?: ((error: unknown, failure: Failure) => string | number | undefined) | undefined;
   /** The status of a value that is a failure, such as a response with an error status; undefined accepts it. */
   refuse?: ((value: OutputOf<P>) => string | number | undefined) | undefined;
+  /**
+   * The router that this one replaces, after a change of its policy. Providers of the same name keep their breaker, pause
+   * and outcomes, where the settings of the breaker are the same.
+   */
+  continueFrom?: Router<never, unknown> | undefined;
   /** Treat async iterables and web streams as streaming answers. */
   stream?: (StreamOptions & { idleTimeout?: Duration | undefined }) | undefined;
   /** How much explanations tell (`detailed`). */
@@ -125,6 +130,7 @@ export function readRouterOptions(
     clock,
     random,
     unref,
+    continueFrom: _,
     ...data
   } = Object(options) as RouterOptions<RouteProviders>;
   const faults: Fault[] = [];

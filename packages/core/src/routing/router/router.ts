@@ -3,14 +3,16 @@ import type { Clock } from '../../clock.ts';
 import { ConfigError } from '../../errors.ts';
 import { notify } from '../../notify.ts';
 import type { RouteDecision } from '../decide-route.ts';
-import type { RouteExplanation } from '../explain-route.ts';
+import type { DetailLevel, RouteExplanation } from '../explain-route.ts';
 import { scalarText } from '../read-document.ts';
 import { type RouteDecided, routeEntry, routingPolicyEntry } from '../route-audit.ts';
 import type { RouteContext } from '../route-context.ts';
 import type { RoutingPolicyDocument } from '../routing-fields.ts';
 import { parseRoutingPolicy, type RoutingPolicy } from '../routing-policy.ts';
 import { type ProviderHealth, ProviderState } from './provider-health.ts';
-import { RouteCall, type RouterParts } from './route-call.ts';
+import { Decider, type RouterParts } from './decider.ts';
+import { decideExternally, type RouteReport, takeReport } from './external-calls.ts';
+import { RouteCall } from './route-call.ts';
 import type { RouteAttemptRecord, RouteError } from './route-error.ts';
 import {
   type InputOf,
@@ -26,6 +28,13 @@ export interface RouteCallOptions {
   signal?: AbortSignal | undefined;
   /** The seed of this call's random numbers instead of the router's. */
   seed?: number | undefined;
+}
+
+export interface RouteDecideOptions {
+  /** The seed that came with the last decision of this request. The router's own where none is given. */
+  seed?: number | undefined;
+  /** How much the explanation tells. */
+  detailLevel?: DetailLevel | undefined;
 }
 
 /** What a call came to. */
@@ -49,6 +58,16 @@ export interface Router<Input, Output> {
     context?: RouteContext,
     options?: RouteCallOptions,
   ): Promise<RouteResult<Output>>;
+  /**
+   * Which provider a caller should call itself, by the state that `call` uses: sessions, breakers, pauses. Hand back the
+   * context and the seed after a failure, with `status`; tell the end of each call by `report`.
+   */
+  decide(context?: RouteContext, options?: RouteDecideOptions): Promise<RouteDecision>;
+  /**
+   * How a call ended that the caller made itself. Feeds breaker, pause, session, rates and latencies. While the breaker is
+   * open it learns nothing from a report; half open, the report counts as a probe. Resolves when the session is written.
+   */
+  report(report: RouteReport): Promise<void>;
   /** The state, the rates and the latencies of each provider. */
   health(): Record<string, ProviderHealth>;
 }
@@ -85,8 +104,12 @@ export function createRouter<P extends RouteProviders>(
   const parsed = parseRoutingPolicy(policy);
   const settings = readRouterOptions(parsed, options as unknown as RouterOptions<RouteProviders>);
   const { clock } = settings;
+  const before = options.continueFrom && statesOf.get(options.continueFrom);
   const states = new Map(
-    parsed.providers.map(({ name }) => [name, new ProviderState(parsed, clock)]),
+    parsed.providers.map(({ name }) => {
+      const state = before?.get(name);
+      return [name, state?.suits(parsed, clock) ? state : new ProviderState(parsed, clock)];
+    }),
   );
   const parts: RouterParts = {
     settings,
@@ -99,27 +122,41 @@ export function createRouter<P extends RouteProviders>(
   const seed = Math.floor(settings.random() * Number.MAX_SAFE_INTEGER);
   const prefix = `${seed.toString(36)}-`;
   let calls = 0;
-  return {
+  const requestIdOf = (context: RouteContext) => scalarText(context.request_id) ?? prefix + ++calls;
+  const router: Router<InputOf<P>, OutputOf<P>> = {
     policy: parsed,
     call(input, context = {}, callOptions = {}) {
-      if (typeof context !== 'object' || context === null) {
-        const message = 'The second argument of call must be a routing context, an object.';
-        return Promise.reject(new ConfigError('INVALID_CONTEXT', message));
-      }
-      const requestId = scalarText(context.request_id) ?? prefix + ++calls;
-      const call = new RouteCall(
-        parts,
-        input,
-        requestId,
-        callOptions.seed ?? seed,
-        callOptions.signal,
-      );
-      return call.run(context) as Promise<RouteResult<OutputOf<P>>>;
+      const fault = faultOf(context, 'The second argument of call');
+      if (fault) return Promise.reject(fault);
+      const { seed: wished = seed, signal } = callOptions;
+      const requestId = requestIdOf(context);
+      const call = new RouteCall(parts, input, context, requestId, wished, signal);
+      return call.run() as Promise<RouteResult<OutputOf<P>>>;
+    },
+    async decide(context = {}, { seed: wished = seed, detailLevel } = {}) {
+      const fault = faultOf(context, 'The first argument of decide');
+      if (fault) throw fault;
+      const level = detailLevel ?? settings.detailLevel;
+      const decider = new Decider(parts, context, requestIdOf(context), wished, level);
+      return decideExternally(parts, context, decider);
+    },
+    async report(report) {
+      await takeReport(parts, report);
     },
     health() {
       return Object.fromEntries(Array.from(states, ([name, state]) => [name, state.report()]));
     },
   };
+  statesOf.set(router, states);
+  return router;
+}
+
+/** What each router knows of its providers, for the router that replaces it. */
+const statesOf = new WeakMap<object, ReadonlyMap<string, ProviderState>>();
+
+function faultOf(context: unknown, what: string): ConfigError | undefined {
+  if (typeof context === 'object' && context !== null) return undefined;
+  return new ConfigError('INVALID_CONTEXT', `${what} must be a routing context, an object.`);
 }
 
 const REGISTERED_FOR_MS = 3_600_000;

@@ -9,7 +9,7 @@ export interface StickyStore {
   delete(key: string): MaybePromise<void>;
 }
 
-type MaybePromise<T> = T | PromiseLike<T>;
+export type MaybePromise<T> = T | PromiseLike<T>;
 
 export interface MemoryStickyOptions {
   /** The sessions that are kept at most (10 000). The one that was used least recently goes first. */
