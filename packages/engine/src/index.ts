@@ -46,6 +46,7 @@ export type { Delivery, Outcome, Run } from './ports/delivery.ts';
 export type * from './ports/inbox.ts';
 export { actResults, jobKey } from './ports/inbox.ts';
 export type * from './ports/schedule.ts';
+export type { SharedStickyOptions, SharedStickyStore } from './ports/sticky.ts';
 export type { Census, NotReached, Store } from './ports/store.ts';
 export type { FailureReport, Reported } from './intake/report.ts';
 export type { Changes, ReplayOptions, Selection } from './inbox/selection.ts';

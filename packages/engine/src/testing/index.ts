@@ -5,6 +5,7 @@ export { inboxSuite } from './inbox-suite.ts';
 export { modelSuite, type ModelSetup } from './model.ts';
 export { scheduleSuite } from './schedule-suite.ts';
 export type { CallerTransaction, OpenedStore, Outside, StoreSetup } from './stage.ts';
+export { type OpenedSticky, stickySuite, type StickySetup } from './sticky-suite.ts';
 export type { ConformanceCase } from './suite.ts';
 export type { SubmittedTask, Wanted } from './submissions.ts';
 export { createTestBroker, type TestBroker } from './test-broker.ts';

@@ -17,7 +17,7 @@ export interface RouterParts {
 }
 
 /** A decision, and the context that it was made of. */
-export interface Decided {
+interface Decided {
   decision: RouteDecision;
   asked: RouteContext;
 }

@@ -14,6 +14,7 @@ export type { PostgresClient, PostgresPool } from './database.ts';
 export { examine } from './examine.ts';
 export type { Findings, Holder, IndexFinding, TableFinding } from './findings.ts';
 export type { PostgresOptions } from './options.ts';
+export { postgresSticky, type PostgresStickyOptions } from './sticky.ts';
 
 /**
  * A store in PostgreSQL 13 or later, which any number of processes may share. A URL, or options.

@@ -8,6 +8,7 @@ import { SqliteStore } from './store.ts';
 export { type Advice, adviceOn } from './advice.ts';
 export { examine, type Findings } from './examine.ts';
 export type { SqliteOptions } from './options.ts';
+export { sqliteSticky } from './sticky.ts';
 
 /** A store in one file, which several processes of one machine may share. A path, or a `file:` URL. */
 export function sqlite(file: string | URL, options: SqliteOptions = {}): Store {

@@ -1,0 +1,1 @@
+export { type RedisSticky, redisSticky, type RedisStickyOptions } from './sticky.ts';
