@@ -31,6 +31,7 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
       ...(['criterionOperationsWebhookUrl', 'criterionDevelopmentWebhookUrl'] as const),
     ],
   ],
+  ['Routing', ['routingDir', 'redisUrl']],
   ['Cyoda', ['cyodaUrl', 'cyodaToken', 'cyodaTokenFile', 'cyodaTags', 'cyodaLegalEntity']],
   [
     'Operation',

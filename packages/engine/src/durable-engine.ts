@@ -2,7 +2,7 @@ import { type SourceOptions, SourceConsumer } from './intake/consumer.ts';
 import type { Courier } from './dispatch/courier.ts';
 import type { Directory } from './dispatch/directory.ts';
 import type { Dispatcher } from './dispatch/dispatcher.ts';
-import type { EngineStats, HandlerOptions, LaneQuery, Rejected } from './engine.ts';
+import type { Engine, EngineStats, HandlerOptions, LaneQuery, Rejected } from './engine.ts';
 import type { By, EngineInbox } from './inbox/engine-inbox.ts';
 import {
   checkNames,
@@ -242,6 +242,8 @@ export class DurableEngine {
     await this.#open();
     return this.#store.census();
   }
+
+  readonly audit: Engine['audit'] = (entry) => this.#trail.write(entry);
 
   async auditEvents(query: AuditQuery): Promise<AuditPage> {
     await this.#open();

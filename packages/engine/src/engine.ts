@@ -1,3 +1,4 @@
+import type { AuditEntry } from 'redrive';
 import { DurableEngine } from './durable-engine.ts';
 import type { SourceOptions } from './intake/consumer.ts';
 import type { By, EngineInbox } from './inbox/engine-inbox.ts';
@@ -117,6 +118,8 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
   census(): Promise<Census>;
   /** The trail of decisions, the newest first, where its sink can be read. */
   auditEvents(query: AuditQuery): Promise<AuditPage>;
+  /** Writes a decision that was made beside the engine into the trail, such as one of a router. Never throws or waits. */
+  audit(entry: AuditEntry): void;
   /** What this instance holds and owes. */
   stats(): EngineStats;
 }

@@ -1,6 +1,7 @@
 import type { Engine } from '@redrive/engine';
 import type { Logger } from 'pino';
 import type { Criteria } from './criteria/index.ts';
+import type { Routing } from './routing/index.ts';
 import type { Settings } from './settings/settings.ts';
 
 /** What the parts of a running service know of each other. */
@@ -14,6 +15,7 @@ export interface ServiceContext {
   readonly metrics: Metrics;
   readonly health: Health;
   readonly criteria: Pick<Criteria, 'evaluator' | 'settings' | 'recent'>;
+  readonly routing: Pick<Routing, 'routers' | 'counts' | 'decideInline'>;
 }
 
 /** What happens here, as server-sent events. */

@@ -76,9 +76,11 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
       import('./http/app.ts'),
     ]);
     const parts = (wired = await wire(settings, options));
-    const { observers, engine, instance, criteria } = parts;
+    const { observers, engine, instance, criteria, routing } = parts;
     const { log, feed, metrics, health } = observers;
-    const context = { settings, instance, engine, log, feed, metrics, health, criteria };
+    const context = { settings, instance, engine, log, feed, metrics, health, criteria, routing };
+    // Before anybody can ask by them.
+    await routing.start();
     const listening = (app = await buildApp(context));
     const url = await listening.listen({ host: await addressOf(settings), port: settings.port });
     log.info({ url }, 'listening');
@@ -125,7 +127,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     stopping.abort();
     await started?.catch(() => undefined);
     if (!wired) return;
-    const { observers, engine, criteria, member } = wired;
+    const { observers, engine, criteria, routing, member } = wired;
     observers.log.info('stopping: what runs is brought to its end');
     observers.stopping();
     // Ends the streams of events, which would keep their connections open.
@@ -136,6 +138,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     await Promise.all([within(CLOSE_MS, Promise.resolve(closed)), member?.stop()]);
     // After the last answer, and while the engine still takes reports.
     await criteria.stop();
+    await routing.stop();
     await engine.stop();
     observers.log.info('stopped');
   }

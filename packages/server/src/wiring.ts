@@ -17,6 +17,7 @@ import { createObservers, type Observers } from './observe/index.ts';
 import type { LogOutput } from './observe/log.ts';
 import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
 import type { CyodaMember } from './cyoda/member.ts';
+import { createRouting, type Routing } from './routing/index.ts';
 import { oversizedMessage } from './scheduler/oversized.ts';
 import { DEAD_LETTER_QUEUE, ownQueues, topologyOf } from './scheduler/queues.ts';
 import { retryReader } from './scheduler/retry-reader.ts';
@@ -34,6 +35,7 @@ export interface Wired {
   observers: Observers;
   engine: Engine;
   criteria: Criteria;
+  routing: Routing;
   /** Absent without CYODA_URL. */
   member?: CyodaMember;
 }
@@ -68,10 +70,17 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   });
   if (broker) await consume(settings, broker, engine, observers);
   const member = await memberOf(settings, observers, criteria, clock);
+  const routing = await createRouting({
+    settings,
+    log,
+    clock,
+    counts: metrics.routing,
+    audit: (entry) => engine.audit(entry),
+  });
   const optional = { ...(broker ? { broker } : {}), ...(member ? { member } : {}) };
-  observers.watch({ engine, ...optional });
+  observers.watch({ engine, ...optional, ...(routing.routers ? { routing } : {}) });
   criteria.attach(engine);
-  return { instance, store, observers, engine, criteria, ...optional };
+  return { instance, store, observers, engine, criteria, routing, ...optional };
 }
 
 function madeUpName(): string {

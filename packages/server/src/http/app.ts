@@ -19,6 +19,7 @@ import { laneRoutes } from './routes/lanes.ts';
 import { policyRoutes } from './routes/policies.ts';
 import { retryRoutes } from './routes/retries.ts';
 import { reviewRoutes } from './routes/review.ts';
+import { routingRoutes } from './routes/routing.ts';
 import type { App } from './routes/route.ts';
 import { serviceRoutes, version } from './routes/service.ts';
 import { taskRoutes } from './routes/tasks.ts';
@@ -36,6 +37,7 @@ const resources = [
   laneRoutes,
   policyRoutes,
   criterionRoutes,
+  routingRoutes,
   auditRoutes,
   eventRoutes,
 ];
@@ -85,7 +87,7 @@ interface State {
 }
 
 /** These ask no store: that they work says nothing about it. */
-const storeless = /^\/api\/v1\/(events|policies\/simulate|criteria)/;
+const storeless = /^\/api\/v1\/(events|policies\/simulate|criteria|route\/)/;
 
 /** One hook, since each costs a request its share. In this order: a flood of requests must not even cost the look at a token. */
 function addHooks(

@@ -109,7 +109,8 @@ export function wirePath(path: string, under: readonly string[] = []): string {
   return pointer([...under, ...(own === '' ? [] : parts)]);
 }
 
-function pointer(parts: readonly string[]): string {
+/** A JSON pointer. */
+export function pointer(parts: readonly string[]): string {
   return parts.map((part) => `/${part.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 

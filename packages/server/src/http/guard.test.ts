@@ -79,6 +79,7 @@ describe('roles', () => {
       'POST /api/v1/review/bulk/preview',
       'POST /api/v1/policies/simulate',
       'POST /api/v1/criteria/{name}',
+      'POST /api/v1/route/decide',
     ]);
     expect(of('operator').filter((one) => one.startsWith('GET '))).toEqual([]);
   });

@@ -15,6 +15,8 @@ import type { Clock } from 'redrive';
 import { systemClock } from 'redrive/internal';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createCriteria } from '../criteria/index.ts';
+import { RouteCounts } from '../observe/route-counts.ts';
+import { createRouting, type Routing } from '../routing/index.ts';
 import { CriterionCounts } from '../observe/criterion-counts.ts';
 import { createMetricSet } from '../observe/registry.ts';
 import type { EventFeed, Readiness, ServiceContext } from '../service-context.ts';
@@ -77,6 +79,7 @@ export interface Stage {
   logged: string[];
   feed: TestFeed;
   readiness: Readiness;
+  routing: Routing;
 }
 
 export interface Ask {
@@ -167,6 +170,15 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
   });
   criteria.attach(engine);
   cleanups.push(() => criteria.stop());
+  const routing = await createRouting({
+    settings: all,
+    log,
+    clock,
+    counts: new RouteCounts(createMetricSet()),
+    audit: (entry) => engine.audit(entry),
+  });
+  cleanups.push(() => routing.stop());
+  await routing.start();
   const context: ServiceContext = {
     settings: all,
     instance: 'test-1',
@@ -180,6 +192,7 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
     },
     health: { ready: async () => readiness },
     criteria,
+    routing,
   };
   const app = await buildApp(context, connections);
   cleanups.push(() => app.close());
@@ -203,6 +216,7 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
     logged,
     feed,
     readiness,
+    routing,
   };
 }
 

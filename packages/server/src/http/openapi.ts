@@ -9,6 +9,7 @@ import { Job } from './schemas/bulk.ts';
 import { Problem } from './schemas/common.ts';
 import { AnswerList, DelayAnswer, LimitAnswer } from './schemas/criteria.ts';
 import { Acted, Receipt, Receipts, ShownItem, Task, TaskDetail } from './schemas/retries.ts';
+import { Decision, Provider } from './schemas/routing.ts';
 import { ErasedItem, Group, Item, ItemDetail } from './schemas/review.ts';
 import { Lane } from './schemas/service.ts';
 
@@ -24,6 +25,7 @@ const tags = [
   { name: 'lanes', description: 'What waits where, and whether it may go.' },
   { name: 'policies', description: 'How messages are retried.' },
   { name: 'criteria', description: 'Questions of a workflow engine: may this entity be retried?' },
+  { name: 'route', description: 'Which provider comes next, and how providers do.' },
   { name: 'audit', description: 'What was decided, and what operators did.' },
   { name: 'events', description: 'What happens, as it happens.' },
   { name: 'service', description: 'Health, numbers, and this document.' },
@@ -52,6 +54,8 @@ export async function addDocument(
     DelayAnswer,
     LimitAnswer,
     AnswerList,
+    Decision,
+    Provider,
   ]) {
     app.addSchema(schema);
   }

@@ -4,6 +4,8 @@ import { memory } from '@redrive/engine/memory';
 import pino from 'pino';
 import { systemClock } from 'redrive/internal';
 import { createCriteria } from '../criteria/index.ts';
+import { RouteCounts } from '../observe/route-counts.ts';
+import { createRouting } from '../routing/index.ts';
 import { CriterionCounts } from '../observe/criterion-counts.ts';
 import { createMetricSet } from '../observe/registry.ts';
 import { readSettings } from '../settings/read.ts';
@@ -74,6 +76,13 @@ async function apiDocument(): Promise<object> {
     feed: { read: () => () => undefined },
     metrics: { contentType: 'text/plain', text: async () => '', answered: () => undefined },
     health: { ready: async () => ({ ready: false, checks: [] }) },
+    routing: await createRouting({
+      settings: read.settings,
+      log,
+      clock: systemClock,
+      counts: new RouteCounts(createMetricSet()),
+      audit: () => undefined,
+    }),
     criteria: createCriteria({
       settings: read.settings,
       instance: 'reference',

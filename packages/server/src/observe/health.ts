@@ -13,6 +13,11 @@ export interface BrokerWithState {
   };
 }
 
+/** What is known of routing: what is wrong with its policies and its store of sessions, in sentences. */
+export interface RoutingWithState {
+  readonly troubles: readonly string[];
+}
+
 /** What is known of the member of a Cyoda server. */
 export interface MemberWithState {
   readonly state: MemberState;
@@ -33,7 +38,7 @@ const NOWHERE = { kind: 'queue', address: 'redrive.health' };
 
 /**
  * Whether this instance can do its work, and what is wrong. `started`, `store` and `broker` make it not ready. `sources`,
- * `outbox`, `audit`, `clock`, `inbox` and `cyoda` only warn: another instance would be no better, and requests are served all
+ * `outbox`, `audit`, `clock`, `inbox`, `routing` and `cyoda` only warn: another instance would be no better, and requests are served all
  * the same, so traffic must not be taken away for it.
  */
 export class HealthChecks implements Health {
@@ -42,6 +47,7 @@ export class HealthChecks implements Health {
   #engine: WatchedEngine | undefined;
   #broker: BrokerWithState | undefined;
   #member: MemberWithState | undefined;
+  #routing: RoutingWithState | undefined;
   #inbox: { atMs: number; isFull: boolean; open: number; maxItems: number } | undefined;
   /** Why the last write was not taken. */
   #unwritable: string | undefined;
@@ -52,8 +58,14 @@ export class HealthChecks implements Health {
     this.#clock = clock;
   }
 
-  watch(engine: WatchedEngine, broker?: BrokerWithState, member?: MemberWithState): void {
+  watch(
+    engine: WatchedEngine,
+    broker?: BrokerWithState,
+    member?: MemberWithState,
+    routing?: RoutingWithState,
+  ): void {
     this.#engine = engine;
+    this.#routing = routing;
     this.#broker = broker;
     this.#member = member;
   }
@@ -88,6 +100,7 @@ export class HealthChecks implements Health {
       ...this.#statsChecks(),
       this.#inboxCheck(),
       ...(this.#member ? [memberCheck(this.#member)] : []),
+      ...(this.#routing ? [routingCheck(this.#routing)] : []),
     ];
     return { ready: checks.every(({ ok }) => ok), checks };
   }
@@ -171,6 +184,11 @@ function memberCheck({ state: { status, trouble } }: MemberWithState): Check {
   if (status === 'joined') return warning('cyoda', false);
   const why = trouble === undefined ? '' : ` ${trouble.code}: ${trouble.message}`;
   return warning('cyoda', withoutCredentials(`The member is not joined (${status}).${why}`));
+}
+
+/** A bad policy keeps the last good one, on every instance alike. */
+function routingCheck({ troubles }: RoutingWithState): Check {
+  return warning('routing', troubles.length > 0 && withoutCredentials(troubles.join(' ')));
 }
 
 /** Not well where there is something to say. */

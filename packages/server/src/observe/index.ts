@@ -13,7 +13,12 @@ import type { ServiceContext } from '../service-context.ts';
 import type { Settings } from '../settings/settings.ts';
 import { CensusTaker } from './census.ts';
 import { Feed } from './events.ts';
-import { type BrokerWithState, HealthChecks, type MemberWithState } from './health.ts';
+import {
+  type BrokerWithState,
+  HealthChecks,
+  type MemberWithState,
+  type RoutingWithState,
+} from './health.ts';
 import { createLog, engineLog, type LogOutput } from './log.ts';
 import { LossyOutput } from './log-output.ts';
 import { ServiceMetrics } from './metrics.ts';
@@ -50,7 +55,12 @@ export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'health
   delivery(delivery: Delivery): Delivery;
   source(source: SourceOptions): SourceOptions;
   /** Before the start: whose numbers are shown, and whose health. `broker` as it was before it was wrapped. */
-  watch(parts: { engine: Engine; broker?: BrokerWithState; member?: MemberWithState }): void;
+  watch(parts: {
+    engine: Engine;
+    broker?: BrokerWithState;
+    member?: MemberWithState;
+    routing?: RoutingWithState;
+  }): void;
   started(): void;
   /** From now on it says that it is not ready. */
   stopping(): void;
@@ -120,9 +130,9 @@ export function createObservers(options: ObserverOptions): Observers {
     broker: (broker) => observedBroker(broker, parts),
     delivery: (delivery) => observedDelivery(delivery, parts),
     source: (source) => observedSource(source, parts),
-    watch: ({ engine, broker, member }) => {
+    watch: ({ engine, broker, member, routing }) => {
       webhook?.attach(engine);
-      health.watch(engine, broker, member);
+      health.watch(engine, broker, member, routing);
       metrics.cyoda.member = member;
       skew.watch(engine);
       metrics.watch({ engine, census, ...(broker ? { broker } : {}) });

@@ -14,6 +14,7 @@ import type { Metrics } from '../service-context.ts';
 import type { CensusTaker } from './census.ts';
 import { CriterionCounts } from './criterion-counts.ts';
 import { CyodaCounts } from './cyoda-counts.ts';
+import { RouteCounts } from './route-counts.ts';
 import type { BrokerWithState } from './health.ts';
 import { kindOf, LaneTable, MAX_NAMES, NameTable, OTHER } from './lane-table.ts';
 import { createMetricSet, type MetricSet } from './registry.ts';
@@ -63,6 +64,7 @@ export class ServiceMetrics implements Metrics {
   readonly #set: MetricSet = createMetricSet();
   readonly criteria = new CriterionCounts(this.#set);
   readonly cyoda = new CyodaCounts(this.#set);
+  readonly routing = new RouteCounts(this.#set);
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #eventReaders: () => number;
@@ -312,6 +314,7 @@ export class ServiceMetrics implements Metrics {
     known.inc(this.#known);
     this.criteria.write();
     this.cyoda.write();
+    this.routing.write();
     this.#set.eventReaders.set(this.#eventReaders());
     this.#set.logLinesLost.reset();
     this.#set.logLinesLost.inc(this.#logLinesLost());

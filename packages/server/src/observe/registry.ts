@@ -247,6 +247,21 @@ export function createMetricSet() {
       'Requests of the Cyoda server by outcome. failed: answered with the code of an error. refused: unknown name, or unreadable. dropped: the stream was gone before the answer.',
       ['outcome'],
     ),
+    routeDecisions: counter(
+      'redrive_route_decisions_total',
+      'Routing decisions by policy, result (ok, retry, error) and provider. policy="inline": the policy came with the request. Past 1000 series policy and provider are "other".',
+      ['policy', 'result', 'provider'],
+    ),
+    routeOutcomes: counter(
+      'redrive_route_outcomes_total',
+      'Calls of providers that ended, reported or made by this instance, by status: ok, timeout, connection_error, rate_limit, 5xx, 4xx, other.',
+      ['policy', 'provider', 'status'],
+    ),
+    routeProviders: gauge(
+      'redrive_route_provider_state',
+      'The state of each provider of a routing policy: 1 where it is closed, open, half_open or cooling. Past 1000 series policy and provider are "other", with the number of providers.',
+      ['policy', 'provider', 'state'],
+    ),
     clockSkew: gauge(
       'redrive_clock_skew_seconds',
       "How far this host's clock is ahead of the database's; negative: behind. 0 within what can be told.",

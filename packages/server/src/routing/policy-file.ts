@@ -6,10 +6,10 @@ import { faultPlace } from '../http/json-place.ts';
 import { tooDeepAt } from '../json-depth.ts';
 
 /** The gateway's file in the same folder. It is no policy. */
-export const PROVIDERS_FILE = 'providers.json';
+const PROVIDERS_FILE = 'providers.json';
 
 export const MAX_POLICIES = 200;
-export const MAX_FILE_BYTES = 256 * 1024;
+const MAX_FILE_BYTES = 256 * 1024;
 const MAX_FAULTS = 100;
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 

@@ -4,6 +4,7 @@ import {
   type AuditEntry,
   type Clock,
   createRouter,
+  type RouteEvent,
   type RouteProvider,
   type Router,
   type RouterOptions,
@@ -28,7 +29,7 @@ export type SetRouterOptions<Input, Output> = Partial<
   RouterOptions<Readonly<Record<string, RouteProvider<Input, Output>>>>
 >;
 
-export interface RouterSetOptions<Input, Output> {
+interface RouterSetOptions<Input, Output> {
   /** The folder, ROUTING_DIR. */
   dir: string;
   log: Pick<Logger, 'info' | 'warn'>;
@@ -36,6 +37,8 @@ export interface RouterSetOptions<Input, Output> {
   /** Where sticky sessions are kept. In memory where none is given. */
   sticky?: StickyStore | undefined;
   audit?: ((entry: AuditEntry) => unknown) | undefined;
+  /** Hears what all routers tell, beside the listener that `optionsFor` gives. */
+  on?: ((policyId: string, event: RouteEvent) => void) | undefined;
   /**
    * The options of the router of a policy: its provider functions, deadlines, listeners. Called for each policy when it is
    * loaded, and again by `rebuild`. A provider without a function gets one that throws `CANNOT_CALL_PROVIDER`. A
@@ -202,7 +205,9 @@ class FolderRouters<Input, Output> implements RouterSet<Input, Output> {
     const last = { id, signature, policy, router, loadedAtMs };
     const parsed = 'fault' in file ? file : parsePolicyText(file.text, id);
     if ('fault' in parsed) {
-      this.#warn(id, parsed.fault, router !== undefined);
+      // The same fault again: somebody has touched the file, or it cannot be read still.
+      const isKnown = before?.fault?.message === parsed.fault.message;
+      if (!isKnown) this.#warn(id, parsed.fault, router !== undefined);
       return { ...last, fault: parsed.fault, isFileFault: true };
     }
     const made = this.#make(parsed.policy, router);
@@ -227,7 +232,7 @@ class FolderRouters<Input, Output> implements RouterSet<Input, Output> {
     policy: RoutingPolicy,
     before: Router<Input, Awaited<Output>> | undefined,
   ): Made<Input, Output> {
-    const { clock, sticky, audit, optionsFor } = this.#options;
+    const { clock, sticky, audit, on, optionsFor } = this.#options;
     try {
       const own = optionsFor?.(policy);
       const router = createRouter(policy, {
@@ -235,6 +240,7 @@ class FolderRouters<Input, Output> implements RouterSet<Input, Output> {
         sticky,
         audit,
         ...own,
+        on: listenerOf(policy.id, on, own?.on),
         providers: { ...uncallable<Input, Output>(policy), ...own?.providers },
         continueFrom: before,
       });
@@ -256,6 +262,18 @@ class FolderRouters<Input, Output> implements RouterSet<Input, Output> {
     }
     this.fault = found;
   }
+}
+
+function listenerOf(
+  policyId: string,
+  all: ((policyId: string, event: RouteEvent) => void) | undefined,
+  own: ((event: RouteEvent) => unknown) | undefined,
+): ((event: RouteEvent) => unknown) | undefined {
+  if (!all) return own;
+  return (event) => {
+    all(policyId, event);
+    return own?.(event);
+  };
 }
 
 function uncallable<Input, Output>(

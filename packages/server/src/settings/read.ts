@@ -106,8 +106,11 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
   const { cyodaTokenFile: tokenPath } = settings;
   const tokenFile =
     tokenPath === undefined ? {} : { cyodaTokenFile: resolve(input.cwd, tokenPath) };
+  const { routingDir: policies } = settings;
+  const routing = policies === undefined ? {} : { routingDir: resolve(input.cwd, policies) };
   const only = input.only === undefined ? {} : { only: input.only };
-  return { ok: true, settings: { ...settings, dataDir, ...tokenFile, ...only }, origins, warnings };
+  const paths = { dataDir, ...tokenFile, ...routing };
+  return { ok: true, settings: { ...settings, ...paths, ...only }, origins, warnings };
 
   function addFault(
     name: string,

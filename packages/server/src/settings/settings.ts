@@ -78,6 +78,11 @@ export interface Settings {
   cyodaTags: readonly string[];
   cyodaLegalEntity?: string;
 
+  /** An absolute path: the folder of routing policies. */
+  routingDir?: string;
+  /** `redis://` or `rediss://`: sticky sessions. */
+  redisUrl?: string;
+
   /** How long closed items are kept, and how many may be open. */
   inboxRetentionDays: number;
   inboxMaxItems: number;

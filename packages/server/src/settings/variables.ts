@@ -3,6 +3,7 @@
  * The key is the name in redrive.config, `env` that of the environment.
  */
 import { criterionVariables } from './criterion-variables.ts';
+import { routingVariables } from './routing-variables.ts';
 
 export type Variable = {
   readonly env: string;
@@ -297,6 +298,7 @@ export const variables = {
     about: 'For a person, or for a machine.',
     example: 'json',
   },
+  ...routingVariables,
   ...criterionVariables,
 } as const satisfies Record<string, Variable>;
 
