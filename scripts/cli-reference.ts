@@ -9,7 +9,7 @@ const intro = `# Reference: the command line
 In a checkout it is \`npx redrive\`.
 
 - \`redrive serve\`, \`config\`, \`token\`, \`migrate\`, \`move\` and \`doctor\` read the configuration of the folder they are called in.
-- The others ask a server that runs, over its API. \`simulate\`, \`criteria\`, \`demo\` and \`audit verify <file>\` need nothing.
+- The others ask a server that runs, over its API. \`simulate\`, \`route\`, \`criteria\`, \`demo\` and \`audit verify <file>\` need nothing.
 - Every command answers with JSON to \`--json\`: one object, or for lists and for what goes on for a while one per line. Nothing else
   is on the standard output then. Errors go to the standard error, with \`--json\` as \`{"error": {"code", "message"}}\`.
 - Colours and lines that are drawn again are for terminals; \`NO_COLOR\` takes the colours away. What others wrote (payloads, headers,

@@ -31,6 +31,7 @@ export const directory: Readonly<
   },
   'Choose a policy': {
     simulate: () => import('./commands/simulate.ts'),
+    route: () => import('./commands/route.ts'),
     criteria: () => import('./commands/criteria.ts'),
   },
   'Look after it': {
