@@ -41,7 +41,11 @@ async function started(env: Record<string, string> = { ROUTING_DIR: 'routing' })
   const { url } = await service.start();
   await service.ready;
   const said = async (text: string) => {
-    while (!log.includes(text)) await new Promise<void>((resolve) => (wake = resolve));
+    while (!log.includes(text)) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      wake = resolve;
+      await promise;
+    }
   };
   const ask = async (path: string, body?: unknown): Promise<{ status: number; body: unknown }> => {
     const response = await fetch(url + path, {

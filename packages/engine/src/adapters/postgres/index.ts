@@ -7,6 +7,7 @@ import { isCurrent, migrate, missing, type MigrationParts } from './migrate.ts';
 import { namesIn } from './names.ts';
 import { Notifier } from './notify.ts';
 import { type PostgresOptions, type PostgresSettings, readOptions } from './options.ts';
+import { makeStickyTable } from './sticky.ts';
 import { PostgresStore } from './store.ts';
 
 export { type Advice, adviceOn } from './advice.ts';
@@ -53,6 +54,7 @@ export async function migratePostgres(options: string | PostgresOptions): Promis
   parts.connections.begin();
   try {
     await migrate(parts);
+    await makeStickyTable(parts.database, parts.names.schema);
   } finally {
     await parts.connections.end();
   }

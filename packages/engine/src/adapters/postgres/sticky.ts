@@ -42,7 +42,7 @@ export function postgresSticky(given: string | PostgresStickyOptions): SharedSti
       : new OwnConnections(source.url, undefined, maxConnections, limits);
   connections.begin();
   const database = new Database(connections, limits, random);
-  const table = `${quoteName(schema)}.redrive_sticky`;
+  const table = tableIn(schema);
   let isClosed = false;
   let making: Promise<void> | undefined;
   let prunedAt = -Infinity;
@@ -54,7 +54,7 @@ export function postgresSticky(given: string | PostgresStickyOptions): SharedSti
       return await database.queryAgain(text, values);
     } catch (error) {
       if (!isMissing(error)) throw error;
-      making ??= make(database, schema, table).finally(() => (making = undefined));
+      making ??= makeStickyTable(database, schema).finally(() => (making = undefined));
       await making;
       return database.queryAgain(text, values);
     }
@@ -96,8 +96,13 @@ function isMissing(error: unknown): boolean {
   return isEngineError(error) && error.code === 'SCHEMA_MISSING';
 }
 
+function tableIn(schema: string): string {
+  return `${quoteName(schema)}.redrive_sticky`;
+}
+
 /** Under a lock: two instances that make the same table at once fail, even with IF NOT EXISTS. */
-async function make(database: Database, schema: string, table: string): Promise<void> {
+export async function makeStickyTable(database: Database, schema: string): Promise<void> {
+  const table = tableIn(schema);
   await database.transaction(async (session) => {
     await session.query(
       `SELECT pg_advisory_xact_lock(hashtextextended(${quoteText(`redrive:sticky:${schema}`)}, 0))`,
