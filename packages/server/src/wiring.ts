@@ -75,7 +75,7 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
     log,
     clock,
     counts: metrics.routing,
-    audit: (entry) => engine.audit(entry),
+    audit: settings.audit ? (entry) => engine.audit(entry) : undefined,
   });
   const optional = { ...(broker ? { broker } : {}), ...(member ? { member } : {}) };
   observers.watch({ engine, ...optional, ...(routing.routers ? { routing } : {}) });

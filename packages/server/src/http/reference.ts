@@ -81,7 +81,6 @@ async function apiDocument(): Promise<object> {
       log,
       clock: systemClock,
       counts: new RouteCounts(createMetricSet()),
-      audit: () => undefined,
     }),
     criteria: createCriteria({
       settings: read.settings,

@@ -7,6 +7,7 @@ import {
   type DetailLevel,
   parseRoutingPolicy,
   type RouteContext,
+  type RouteDecided,
   type RouteDecision,
   routeEntry,
   type RoutingPolicy,
@@ -22,7 +23,8 @@ interface RoutingOptions<Input, Output> {
   log: Logger;
   clock: Clock;
   counts: RouteCounts;
-  audit: (entry: AuditEntry) => unknown;
+  /** Absent: there is no trail. */
+  audit?: ((entry: AuditEntry) => unknown) | undefined;
   /** How the gateway calls providers. */
   optionsFor?: ((policy: RoutingPolicy) => SetRouterOptions<Input, Output>) | undefined;
 }
@@ -69,7 +71,7 @@ export async function createRouting<Input = unknown, Output = unknown>(
           on: (policy, event) => counts.heard(policy, event),
         });
   if (routers) counts.states = () => statesOf(routers);
-  const register = registrar(audit, clock);
+  const trail = audit && trailOf(audit, clock);
   return {
     routers,
     counts,
@@ -81,8 +83,7 @@ export async function createRouting<Input = unknown, Output = unknown>(
       const nowMs = clock.now();
       const decision = decideRoute(policy, context, { seed, detailLevel, nowMs });
       counts.decidedInline(decision.result);
-      register(policy);
-      audit(routeEntry({ policy, context, nowMs, decision }));
+      trail?.({ policy, context, nowMs, decision });
       return decision;
     },
     async start() {
@@ -96,17 +97,20 @@ export async function createRouting<Input = unknown, Output = unknown>(
 }
 
 /** Writes a policy before its first decision and once an hour, so that a trail whose start was cut off replays alone. */
-function registrar(
+function trailOf(
   audit: (entry: AuditEntry) => unknown,
   clock: Clock,
-): (policy: RoutingPolicy) => void {
+): (decided: RouteDecided) => void {
   const registered = new Map<string, number>();
-  return (policy) => {
+  return (decided) => {
+    const { policy } = decided;
     const until = registered.get(policy.fingerprint) ?? -Infinity;
-    if (clock.monotonic() < until) return;
-    if (registered.size >= MAX_REGISTERED) registered.clear();
-    registered.set(policy.fingerprint, clock.monotonic() + REGISTERED_FOR_MS);
-    audit(routingPolicyEntry(policy));
+    if (clock.monotonic() >= until) {
+      if (registered.size >= MAX_REGISTERED) registered.clear();
+      registered.set(policy.fingerprint, clock.monotonic() + REGISTERED_FOR_MS);
+      audit(routingPolicyEntry(policy));
+    }
+    audit(routeEntry(decided));
   };
 }
 

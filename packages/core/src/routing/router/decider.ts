@@ -20,6 +20,7 @@ export interface RouterParts {
 interface Decided {
   decision: RouteDecision;
   asked: RouteContext;
+  nowMs: number;
 }
 
 type Distribute<T> = T extends unknown ? Omit<T, 'requestId' | 'seed'> : never;
@@ -54,26 +55,46 @@ export class Decider {
     (this.#refused ??= new Set()).add(provider);
   }
 
-  /** The decision. Where no provider with a weight can be called, a fallback is looked for. */
-  decide(context: RouteContext): Decided {
-    const decided = this.ask(context);
-    const { decision, asked } = decided;
-    if (decision.result !== 'error' || decision.error !== 'no_providers') return decided;
-    return this.#aroundOpen(asked) ?? decided;
+  /**
+   * The decision. Where no provider with a weight can be called, a fallback is looked for. `mayCall` is asked about the
+   * provider that was chosen; where it says no, another one is.
+   */
+  decide(context: RouteContext, mayCall?: (provider: string) => boolean): Decided {
+    for (;;) {
+      let decided = this.#make(context);
+      if (decided.decision.result === 'error' && decided.decision.error === 'no_providers') {
+        decided = this.#aroundOpen(decided.asked) ?? decided;
+      }
+      const { decision } = decided;
+      if (decision.result === 'error' || !mayCall || mayCall(decision.provider)) {
+        return this.#announce(decided);
+      }
+      this.refuse(decision.provider);
+    }
   }
 
-  /** The decision alone. */
+  /** The decision alone, without a look for a way around. */
   ask(context: RouteContext): Decided {
+    return this.#announce(this.#make(context));
+  }
+
+  #make(context: RouteContext): Decided {
     const { policy, clock, on } = this.#parts.settings;
     const open = this.#openProviders(context);
     const asked = open ? { ...context, open_providers: open } : context;
     // Only sessions depend on the time, and those who listen want to know it.
     const nowMs = this.#parts.sticky || on || this.#parts.audit ? clock.now() : 0;
     const options = { seed: this.seed, detailLevel: this.#detailLevel, nowMs };
-    const decision = decideRoute(policy, asked, options);
-    this.#parts.audit?.({ policy, context: asked, nowMs, decision });
-    if (on) this.tell({ type: 'decision', policy, context: asked, nowMs, decision });
-    return { decision, asked };
+    return { decision: decideRoute(policy, asked, options), asked, nowMs };
+  }
+
+  /** Only what was decided in the end is told, not what was considered on the way. */
+  #announce(decided: Decided): Decided {
+    const { policy, on } = this.#parts.settings;
+    const { decision, asked: context, nowMs } = decided;
+    this.#parts.audit?.({ policy, context, nowMs, decision });
+    if (on) this.tell({ type: 'decision', policy, context, nowMs, decision });
+    return decided;
   }
 
   tell(event: Distribute<RouteEvent>): void {
@@ -93,7 +114,7 @@ export class Decider {
     if (wish.result !== 'ok') return undefined;
     const status = this.#parts.states.get(wish.provider)?.trouble;
     if (status === undefined) return undefined;
-    const decided = this.ask({ ...wish.context, status, skip_retry: true });
+    const decided = this.#make({ ...wish.context, status, skip_retry: true });
     return decided.decision.result === 'ok' ? decided : undefined;
   }
 

@@ -1,10 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { replayAudit } from '../../audit.ts';
 import type { AuditEntry } from '../../audit-events.ts';
 import { virtualClock } from '../../virtual-clock.ts';
 import type { RouteContext } from '../route-context.ts';
 import type { RoutingPolicyDocument } from '../routing-fields.ts';
-import { createRouter } from './router.ts';
+import { createRouter, type RouteEvent } from './router.ts';
 import type { RouterOptions } from './router-options.ts';
 import { memorySticky } from './sticky-store.ts';
 
@@ -154,7 +154,20 @@ describe('router.decide', () => {
     await router.decide({ request_id: 'r2' });
     const events = entries.map((entry, i) => ({ ...entry, sequence: i + 1 }));
     const result = await replayAudit(events as never);
-    expect(result).toMatchObject({ checked: 4, same: 4, different: 0 });
+    expect(result).toMatchObject({ checked: 3, same: 3, different: 0 });
+  });
+
+  it('tells of the decision that it returns, and of none that it considered on the way', async () => {
+    const told: string[] = [];
+    const on = (event: RouteEvent) =>
+      event.type === 'decision' && told.push(event.decision.explanation.reason);
+    const { router, fail, time } = setUp({}, { on });
+    await fail('a', 2);
+    await router.decide();
+    await time.advance(1000);
+    await router.decide();
+    await router.decide();
+    expect(told).toEqual(['circuit_breaker_fallback', 'weighted', 'circuit_breaker_fallback']);
   });
 
   it('explains as much as is asked for', async () => {
@@ -303,11 +316,14 @@ describe('sessions of callers who report', () => {
   });
 
   it('cost nothing but themselves while their store is away', async () => {
+    const told = vi.spyOn(console, 'error').mockImplementation(() => undefined);
     const away = { get: fails, set: fails, delete: fails };
     const { router } = setUp({ sticky, providers }, { sticky: away });
     await router.report({ provider: 'a', status: 'ok', context });
     await router.report({ provider: 'a', status: 'timeout', context });
     expect((await router.decide(context)).result).toBe('ok');
+    expect(told).toHaveBeenCalledTimes(3);
+    told.mockRestore();
   });
 
   it('are not waited for longer than a second', async () => {

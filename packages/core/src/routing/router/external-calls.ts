@@ -33,13 +33,8 @@ export async function decideExternally(
   const isFirst = given.status == null || given.current_provider == null;
   const session = isFirst && sticky ? CallSession.of(sticky, settings, given) : undefined;
   if (session) context = await session.addTo(context, runtimeOf(settings));
-  for (;;) {
-    const { decision } = decider.decide(context);
-    if (decision.result === 'error' || states.get(decision.provider)?.lend()) {
-      return { ...decision, context: withGivenOpen(decision.context, given) };
-    }
-    decider.refuse(decision.provider);
-  }
+  const { decision } = decider.decide(context, (name) => states.get(name)?.lend() === true);
+  return { ...decision, context: withGivenOpen(decision.context, given) };
 }
 
 /** The router adds who is open with every decision. Handed back, its names would stay open for the whole request. */
