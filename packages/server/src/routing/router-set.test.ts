@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { ConfigError, type Clock, type RoutingPolicy } from 'redrive';
 import { systemClock } from 'redrive/internal';
 import { virtualClock } from 'redrive/testing';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MAX_POLICIES } from './policy-file.ts';
 import { createRouterSet, type RouterSet } from './router-set.ts';
 
@@ -224,13 +224,22 @@ describe('a change of a file', () => {
   });
 
   it('during a reading is read after it', async () => {
-    write('llm.json', policy('1.0'));
-    const { set } = routers(virtualClock());
-    const first = set.reload();
-    write('llm.json', policy('1.1'));
+    write('a.json', policy('1.0'));
+    write('b.json', policy('1.0'));
+    let again: Promise<void> | undefined;
+    const { set } = routers(virtualClock(), {
+      // While b is read, a was read already.
+      optionsFor: ({ id }: RoutingPolicy) => {
+        if (id === 'b') {
+          write('a.json', policy('1.1'));
+          again = set.reload();
+        }
+        return {};
+      },
+    });
     await set.reload();
-    await first;
-    expect(versionOf(set, 'llm')).toBe('1.1');
+    await again;
+    expect(versionOf(set, 'a')).toBe('1.1');
   });
 });
 
@@ -258,7 +267,26 @@ describe('a folder that is away', () => {
     expect(set.fault).toBeUndefined();
   });
 
-  it('at the start is no reason not to start, and changes after it are hinted at', async () => {
+  it('and made again is watched again', async () => {
+    const clock = virtualClock();
+    write('llm.json', policy('1.0'));
+    const { set, said } = routers(clock);
+    await set.start();
+    renameSync(dir, join(root, 'elsewhere'));
+    mkdirSync(dir);
+    write('llm.json', policy('1.1'));
+    await clock.advance(10_000);
+    await said('1.1');
+    // Hints that came before.
+    await clock.advance(100);
+    write('llm.json', policy('1.2'));
+    // A hint of the system, and not the next look.
+    await vi.waitUntil(() => clock.pending === 2);
+    await clock.advance(100);
+    await said('1.2');
+  });
+
+  it('at the start is no reason not to start', async () => {
     const clock = virtualClock();
     rmSync(dir, { recursive: true });
     const { set, said } = routers(clock);

@@ -237,6 +237,23 @@ describe('router.report', () => {
     expect(router.health()['a']).toMatchObject({ state: 'open', outUntilMs: 1_003_000 });
   });
 
+  it('does not take the place of a probe that a call is making', async () => {
+    const time = clock();
+    const pending = new Promise<never>(() => {});
+    const router = createRouter(
+      { ...base, circuit_breaker: { ...breaker, success_threshold: 5 } },
+      { clock: time, providers: { a: () => pending, b: () => pending } },
+    );
+    const ok = { provider: 'a', status: 'ok' };
+    for (let i = 0; i < 2; i++) await router.report({ provider: 'a', status: 'timeout' });
+    await time.advance(1000);
+    expect(await chosen(router.decide())).toBe('a');
+    await router.report(ok);
+    void router.call(undefined);
+    await router.report(ok);
+    expect(await chosen(router.decide())).toBe('b');
+  });
+
   it('gives the probe back for a failure that says nothing of the provider', async () => {
     const { router, fail, time } = setUp();
     await fail('a', 2);

@@ -133,8 +133,8 @@ export class ProviderState {
   /** The ticket of a call that is reported: one that was lent, or one for a call that nobody asked about. */
   #returned(): number | undefined {
     const breaker = this.#breaker;
-    if (!breaker || breaker.state === 'open') return undefined;
-    if (breaker.state === 'closed') return breaker.openings;
+    if (!breaker || breaker.state === 'closed') return breaker?.openings;
+    // An open breaker admits none.
     if (this.#lentTicket !== breaker.openings || this.#lent === 0) return breaker.admit();
     this.#lent -= 1;
     return this.#lentTicket;

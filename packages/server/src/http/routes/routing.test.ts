@@ -202,15 +202,17 @@ describe('POST /api/v1/route/decide', () => {
       context: { ...(at(first.body, 'context') as object), status: 'timeout' },
       seed: at(first.body, 'seed'),
     });
-    for (let i = 0; i < 2; i++) await post(decide, { policy: llm, context: { request_id: 'own' } });
+    for (const version of ['1.0', '2.0', '2.0']) {
+      await post(decide, { policy: { ...llm, version }, context: { request_id: 'own' } });
+    }
     const events = await vi.waitFor(async () => {
       const page = await engine.auditEvents({ limit: 100 });
       const found = page.events.map(({ event }) => event).toReversed();
-      expect(found.filter((one) => one.event_type === 'route_decided')).toHaveLength(4);
+      expect(found.filter((one) => one.event_type === 'route_decided')).toHaveLength(5);
       return found;
     });
-    expect(events.filter((one) => one.event_type === 'routing_policy_registered')).toHaveLength(2);
-    expect(await replayAudit(events)).toMatchObject({ checked: 4, same: 4, unknownPolicy: 0 });
+    expect(events.filter((one) => one.event_type === 'routing_policy_registered')).toHaveLength(3);
+    expect(await replayAudit(events)).toMatchObject({ checked: 5, same: 5, unknownPolicy: 0 });
   });
 });
 
