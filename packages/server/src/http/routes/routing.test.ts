@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { replayAudit } from 'redrive';
 import { virtualClock } from 'redrive/testing';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { at, listAt, stage, type StageOptions, textAt } from '../harness.test.ts';
+import { at, listAt, send, stage, type StageOptions, textAt } from '../harness.test.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'redrive-route-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -168,6 +169,48 @@ describe('POST /api/v1/route/decide', () => {
     const answer = await post(decide, body);
     expect(answer.status).toBe(400);
     expect(listAt(answer.body, 'errors')).toMatchObject([{ in: 'body', path, code }]);
+  });
+
+  it('answers whatever JSON it is given, with a decision or a problem', async () => {
+    const { app } = await routed({ llm });
+    const odd = fc.jsonValue({ maxDepth: 3 });
+    const context = fc.oneof(
+      odd,
+      fc.record(
+        {
+          request_id: odd,
+          current_provider: fc.oneof(fc.constantFrom('primary', 'backup'), odd),
+          status: fc.oneof(fc.constantFrom('timeout', 503, 'ok'), odd),
+          sticky: fc.oneof(fc.record({ provider: odd, expires_at_ms: odd }), odd),
+          open_providers: fc.oneof(fc.array(fc.constantFrom('primary', 'backup')), odd),
+          exhausted_providers: odd,
+          retry_after_ms: odd,
+          skip_retry: odd,
+          user: odd,
+          tenant_id: odd,
+        },
+        { requiredKeys: [] },
+      ),
+    );
+    const policy = fc.oneof(
+      odd,
+      fc.record({ version: fc.constant('1.0'), weights: odd, fallbacks: odd }),
+    );
+    const body = fc.oneof(
+      fc.record(
+        { policy_id: fc.constant('llm'), context, seed: odd },
+        { requiredKeys: ['policy_id'] },
+      ),
+      fc.record({ policy, context }),
+      fc.record({ policy_id: fc.constant('llm'), provider: odd, status: odd, session: odd }),
+    );
+    await fc.assert(
+      fc.asyncProperty(body, fc.constantFrom(decide, outcome), async (given, url) => {
+        const { status } = await send(app, { method: 'POST', url, body: given });
+        expect([200, 400]).toContain(status);
+      }),
+      { numRuns: 300 },
+    );
   });
 
   it('takes keys that objects have by themselves', async () => {
