@@ -284,6 +284,8 @@ describe('a folder that is away', () => {
     await vi.waitUntil(() => clock.pending === 2);
     await clock.advance(100);
     await said('1.2');
+    await set.reload();
+    expect(versionOf(set, 'llm')).toBe('1.2');
   });
 
   it('at the start is no reason not to start', async () => {
