@@ -66,6 +66,19 @@ it.each([3_600_000, -3_600_000])(
   },
 );
 
+it('is not changed by an answer from before the clock was set, also where an older one came in between', async () => {
+  const clock = virtualClock();
+  const store = new StoreClock(clock);
+  await clock.advance(1000);
+  // Asked at 900, and told by a clock that was set an hour ahead since 500.
+  store.saw(3_600_900, 900);
+  // Asked at 100, and told after 500 too: it agrees, and is older all the same.
+  store.saw(3_600_600, 100);
+  // Asked at 400, and told before the clock was set.
+  store.saw(450, 400);
+  expect(store.nowMs).toBe(3_600_900);
+});
+
 it('follows a clock that goes a little slower than the local one, and is never ahead of it by much', async () => {
   const clock = virtualClock();
   const store = new StoreClock(clock);

@@ -404,6 +404,21 @@ describe('a message of more than 16 MiB', () => {
     await engine.stop();
   });
 
+  it('goes alone: a broker that closes the channel for it takes no other message along', async () => {
+    const { clock, engine, broker, putLarge, addresses } = largeStage();
+    const alone: unknown[] = [];
+    const { publish } = broker;
+    broker.publish = (messages, options) => {
+      alone.push(options.alone);
+      return publish.call(broker, messages, options);
+    };
+    await engine.start();
+    putLarge();
+    await clock.advance(0);
+    expect(addresses()).toEqual(['too-large']);
+    expect(alone).toEqual([true]);
+  });
+
   it('of exactly 16 MiB is read', async () => {
     const { clock, engine, broker, left, addresses } = largeStage();
     await engine.start();

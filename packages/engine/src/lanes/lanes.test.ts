@@ -3,7 +3,7 @@ import { seededRandom, virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
 import { memory } from '../adapters/memory/index.ts';
 import { createEngine } from '../engine.ts';
-import { type EngineOptions, laneSettings } from '../engine-options.ts';
+import { type EngineOptions, type LaneOptions, laneSettings } from '../engine-options.ts';
 import type { EngineEvent } from '../events.ts';
 import { hostOf, type Log } from '../host.ts';
 import { type Entry, Lanes } from './lanes.ts';
@@ -564,14 +564,18 @@ describe('the ramp', () => {
 });
 
 describe('the lanes of an instance', () => {
-  function lanesOf(store = memory({ clock: virtualClock() }), clock = virtualClock()) {
+  function lanesOf(
+    store = memory({ clock: virtualClock() }),
+    clock = virtualClock(),
+    options: LaneOptions = {},
+  ) {
     const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
     const host = hostOf({ clock, log });
     return new Lanes(
       store,
       host,
       'me',
-      () => laneSettings({}, 30_000),
+      () => laneSettings(options, 30_000),
       () => () => true,
       nothing,
     );
@@ -595,6 +599,13 @@ describe('the lanes of an instance', () => {
     const last = [...lanes.all.keys()].slice(-1000);
     expect(last).toContain('lane 50000');
     expect(last).toContain('lane 49010');
+  });
+
+  it('that are forgotten take their rates along', () => {
+    const lanes = lanesOf(undefined, undefined, { rate: 5 });
+    for (let n = 1; n <= 5000; n++) lanes.get(`lane ${n}`);
+    expect(new Set(lanes.rated)).toEqual(new Set(lanes.all.values()));
+    expect(lanes.rated.size).toBeLessThanOrEqual(2000);
   });
 
   it('take no notice of what started before their turn at probing began again', async () => {

@@ -236,6 +236,76 @@ describe('a canary', () => {
   });
 });
 
+describe('a canary whose messages failed', () => {
+  const canary = [2, 2];
+  const ofStep = job({ canary, maxFailures: 9 });
+
+  /** The job after one move that only writes its document. */
+  const written = (of: Job, counted: JobTally): Job => {
+    const move = moveAt(of, counted, NOW);
+    if (move.do !== 'write') throw new Error(`It does ${move.do}.`);
+    return move.job;
+  };
+  /** The job after one move that sends, all of which is taken. */
+  const sent = (of: Job, counted: JobTally): Job => {
+    const move = moveAt(of, counted, NOW);
+    if (move.do !== 'act') throw new Error(`It does ${move.do}.`);
+    const ids = Array.from({ length: move.limit }, (_, i) => of.cursor + 1 + i);
+    return afterAct(
+      of,
+      ids,
+      ids.map(() => 'done'),
+      NOW,
+    );
+  };
+
+  it('judges a step by what came back since it began', () => {
+    const second = written(sent(ofStep, tally()), tally({ back: 1 }));
+    const both = sent(second, tally({ back: 1 }));
+    // One of each step: neither has failed as a whole.
+    expect(written(both, tally({ back: 2 }))).toMatchObject({ state: 'running', step: 2 });
+    expect(written(both, tally({ back: 3 }))).toMatchObject({
+      state: 'stopped',
+      why: '3 of 4 came back in step 2.',
+    });
+  });
+
+  it('that is let go on by hand is judged by what it sends after that', () => {
+    const stopped = written(sent(ofStep, tally()), tally({ back: 2 }));
+    expect(stopped.state).toBe('stopped');
+    const again = sent(resumedJob(stopped, tally({ back: 2 })), tally({ back: 2 }));
+    expect([again.step, again.stepSent, again.done]).toEqual([0, 2, 4]);
+    expect(written(again, tally({ back: 3 }))).toMatchObject({ state: 'running', step: 1 });
+    expect(written(again, tally({ back: 4 }))).toMatchObject({
+      state: 'stopped',
+      why: '2 of 4 came back in step 1.',
+    });
+  });
+
+  it('that is let go on by hand sends no more where what was sent before that is cancelled', () => {
+    const one = job({ canary: [1, 5], maxFailures: 0 });
+    const stopped = { ...sent(one, tally()), state: 'stopped' as const };
+    const again = sent(resumedJob(stopped, tally({ underway: 1 })), tally({ underway: 1 }));
+    const counted = tally({ underway: 1, cancelled: 1 });
+    const first = written(again, counted);
+    expect(moveAt(first, counted, NOW)).toMatchObject({ do: 'wait' });
+    // The second one was sent since: that proves nothing, and another is sent.
+    const second = written(first, tally({ cancelled: 2 }));
+    expect(moveAt(second, tally({ cancelled: 2 }), NOW)).toMatchObject({ do: 'act', limit: 1 });
+  });
+
+  it('that was paused goes on in the middle of its step, with nothing forgiven', () => {
+    const half = { ...ofStep, done: 1, stepSent: 1 };
+    const again = resumedJob(pausedJob(half), tally({ back: 1 }));
+    const both = sent(again, tally({ back: 1 }));
+    expect(both.stepSent).toBe(2);
+    expect(written(both, tally({ back: 2 }))).toMatchObject({
+      state: 'stopped',
+      why: '2 of 2 came back in step 1.',
+    });
+  });
+});
+
 describe('what became of a chunk', () => {
   it('is counted as done, skipped or failed', () => {
     const results = [

@@ -1,5 +1,8 @@
+import { type Database, describePostgres } from '@redrive/services/vitest';
 import pg from 'pg';
-import { expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createEngine } from '../../engine.ts';
+import { postgres } from './index.ts';
 import { join } from './join.ts';
 
 test.each<[string, (query: unknown) => unknown, string]>([
@@ -19,4 +22,48 @@ test('passes on what a connection says that is gone', async () => {
   const gone = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
   const tx = { query: () => Promise.reject(gone) };
   await expect(join(tx)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+});
+
+describePostgres(({ freshDatabase }) => {
+  let database: Database;
+  let client: pg.Client;
+
+  beforeEach(async () => {
+    database = await freshDatabase();
+    client = new pg.Client(database.url);
+    await client.connect();
+  });
+  afterEach(async () => {
+    await client.end();
+    await database.drop();
+  });
+
+  // `redrive` is a name that a caller may use as well.
+  test.each(['mine', 'redrive'])(
+    'a submit in a transaction leaves the savepoint %s where the caller put it',
+    async (name) => {
+      const store = postgres({ url: database.url, listen: false });
+      const engine = createEngine({ store }).handle('work', (_order: number) => undefined);
+      await engine.list({ limit: 1 });
+      await client.query('CREATE TABLE orders (id int)');
+      await client.query('BEGIN');
+      await engine.submit('work', 1, { tx: client });
+      await client.query(`INSERT INTO orders VALUES (1); SAVEPOINT ${name}`);
+      await client.query('INSERT INTO orders VALUES (2)');
+      await engine.submit('work', 2, { tx: client });
+      await client.query('INSERT INTO orders VALUES (3)');
+      await client.query(`ROLLBACK TO SAVEPOINT ${name}`);
+      await engine.submit('work', 4, { tx: client });
+      await client.query(`INSERT INTO orders VALUES (4); RELEASE SAVEPOINT ${name}`);
+      await client.query('COMMIT');
+      const { rows } = await client.query<{ id: number }>('SELECT id FROM orders ORDER BY id');
+      expect(rows.map(({ id }) => id)).toEqual([1, 4]);
+      const tasks = await engine.list({ limit: 10 });
+      expect(tasks.map(({ payload }) => Buffer.from(payload).toString()).toSorted()).toEqual([
+        '1',
+        '4',
+      ]);
+      await engine.stop();
+    },
+  );
 });

@@ -10,6 +10,7 @@ import { rabbitmq } from './index.ts';
 const START_MS = 60_000;
 const MAX_ALONE = 16;
 const LATE_MS = 54_321;
+const MAX_MESSAGE_BYTES = 1_000_000;
 
 const nothing = () => undefined;
 const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
@@ -23,7 +24,7 @@ const message = (address: string): Publication => ({
 describeService('RabbitMQ', () => {
   let server: RabbitmqServer;
   beforeAll(async () => {
-    server = await startRabbitmq();
+    server = await startRabbitmq({ settings: { max_message_size: String(MAX_MESSAGE_BYTES) } });
   }, START_MS);
   afterAll(() => server.stop(), START_MS);
 
@@ -47,6 +48,23 @@ describeService('RabbitMQ', () => {
     expect(new Set(sent)).toEqual(new Set(['confirmed']));
     expect(outcomes.slice(MAX_ALONE)).toEqual(['away', 'away', 'away']);
     expect(await client.depth(queue)).toBe(MAX_ALONE);
+    await broker.close();
+  });
+
+  it('one over the limit of the broker that goes alone takes no other message along', async () => {
+    await using client = await rabbitmqClient(server.url);
+    const queue = await client.queue();
+    const broker = rabbitmq({ url: server.url, log });
+    await broker.open();
+    const large = { ...message(queue), payload: new Uint8Array(MAX_MESSAGE_BYTES + 1) };
+    // In one turn: over one channel, the large one would be the first to be read there.
+    const alone = broker.publish([large], { timeoutMs: 60_000, alone: true });
+    const others = broker.publish([message(queue), message(queue)], { timeoutMs: 60_000 });
+    expect(await Promise.all(alone)).toMatchObject([
+      { outcome: 'lost', failure: { code: 'CHANNEL_CLOSED' } },
+    ]);
+    expect(await Promise.all(others)).toEqual([{ outcome: 'confirmed' }, { outcome: 'confirmed' }]);
+    expect(await client.depth(queue)).toBe(2);
     await broker.close();
   });
 
