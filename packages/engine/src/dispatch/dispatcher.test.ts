@@ -502,6 +502,23 @@ describe('a start', () => {
     expect(await store.get({ id: 3 })).toMatchObject({ status: 'cancelled' });
     expect(engine.stats()).toMatchObject({ held: 0 });
   });
+
+  it('waits for the new due time where a failure arrives of what waits here', async () => {
+    const { clock, engine, store } = stage({ lease: '30s', heartbeat: '10s' });
+    const seen: string[] = [];
+    engine.handle('a', { concurrency: 1, timeout: '25s' }, async (n: number) => {
+      seen.push(`${n} at ${clock.monotonic()}`);
+      if (n === 2) await sleep(clock, 21_000);
+    });
+    await engine.submitMany([1, 2, 3].map((payload) => ({ to: 'a', payload })));
+    await engine.start();
+    await clock.advance('1s');
+    expect((await store.get({ id: 3 }))?.lease).toBeDefined();
+    const dueAtMs = clock.now() + 60_000;
+    await changed(store, 3, { arrived: true, attempt: 1, claims: 0, dueAtMs });
+    await clock.advance('2m');
+    expect(seen).toEqual(['1 at 0', '2 at 0', '3 at 61000']);
+  });
 });
 
 describe('a task that must not be delivered', () => {

@@ -58,7 +58,7 @@ async function stage(items: number) {
     const { tasks } = await store.claim({ from, lease: 1, leaseMs: 1000, maxBytes: 1e9 });
     await store.settle(tasks.map(({ id }) => ({ id, lease: 1, to: 'retried' })));
   };
-  return { clock, runner, write, read, deliver };
+  return { clock, store, runner, write, read, deliver };
 }
 
 describe('of two runners the one that has a job', () => {
@@ -87,5 +87,22 @@ describe('of two runners the one that has a job', () => {
       expect(owner!.untilMs).toBeGreaterThan(clock.now());
     }
     await Promise.all([one.stop(), two.stop()]);
+  });
+
+  test('leaves it to another one that has taken it over meanwhile', async () => {
+    const { clock, store, runner, write, read } = await stage(3);
+    await write({ perSecond: 1 });
+    const one = runner('one');
+    one.start();
+    await clock.advance(500);
+    // As after a long sleep of its process: its turn was over.
+    const { value, version } = (await store.readState(jobKey(1))).documents[0]!;
+    const owner = { by: 'two', untilMs: clock.now() + 29_000 };
+    await store.writeState(jobKey(1), { ...(value as Job), owner }, version);
+    for (let second = 0; second < 28; second++) {
+      await clock.advance(1000);
+      expect(await read()).toMatchObject({ owner, done: 1 });
+    }
+    await one.stop();
   });
 });

@@ -228,6 +228,25 @@ describe('the runner of bulk jobs', () => {
     await one.stop();
   });
 
+  test('without a canary, stops when more came back than may, however much it could still send', async () => {
+    const { clock, store, runner, write, read } = await stage(4001);
+    // One of each chunk comes back before the next chunk is sent.
+    const act = async (...args: Parameters<MemoryStore['act']>) => {
+      const results = await store.act(...args);
+      const from = { kind: 'due' as const, lanes: [{ lane: newTask().lane, limit: 1 }] };
+      const { tasks } = await store.claim({ from, lease: 1, leaseMs: 1000, maxBytes: 1e9 });
+      const item = itemOf('EXHAUSTED', failure, newTask().lane);
+      await store.settle(tasks.map(({ id }) => ({ id, lease: 1, to: 'failed', attempt: 1, item })));
+      return results;
+    };
+    await write({ action: 'replay', maxFailures: 0 });
+    const one = runner('one', altered(store, { act }));
+    one.start();
+    await clock.advance(1000);
+    expect(await read()).toMatchObject({ state: 'stopped', done: 2000 });
+    await one.stop();
+  });
+
   test('a canary is counted in every step, whatever is over here', async () => {
     const { clock, store, runner, write, read } = await stage(30);
     await write({ action: 'replay', canary: [1, 10] });

@@ -84,6 +84,28 @@ describePostgres(({ freshDatabase }) => {
     expect(after).toContain('other');
   });
 
+  test('the ordering key is gone too where only the item is left of its task', async () => {
+    const messageId = uuid();
+    const task = newTask({ messageId, lane, orderingKey: MARK, blocked: true });
+    const [id] = await store.insert([task]);
+    const from = { kind: 'due' as const, lanes: [{ lane, limit: 1 }] };
+    const claim = () => store.claim({ from, lease: 1, leaseMs: 60_000, maxBytes: 1e6 });
+    const held = { id: id!, lease: 1, line: { lane, key: MARK } };
+    await claim();
+    const item = itemOf('PERMANENT', { class: 'technical' }, lane);
+    await store.settle([{ ...held, to: 'failed', attempt: 1, item }]);
+    const { items } = await store.items({ state: 'open', limit: 10 });
+    const mine = items.find((one) => one.messageId === messageId)!;
+    await store.act([mine.id], { type: 'replay' });
+    await claim();
+    expect(await store.settle([{ ...held, to: 'done' }])).toEqual(['settled']);
+    await store.prune({ olderThanMs: { done: 0, retried: 0, cancelled: 0 }, limit: 10 });
+    expect(await store.get({ id: id! })).toBeUndefined();
+    expect(await content()).toContain(MARK);
+    expect(await store.erase(messageId)).toBe('erased');
+    expect(await content()).not.toContain(MARK);
+  });
+
   test('says what PostgreSQL keeps on disk', async () => {
     const places = (await store.scrub?.()) ?? [];
     expect(places.map(({ what }) => what)).toEqual(['postgres_dead_rows', 'postgres_log']);
