@@ -436,6 +436,25 @@ describe('a claim', () => {
     expect(task).not.toHaveProperty('lease');
   });
 
+  it('whose answer was lost is given back by a stop: others need not wait for the end of its lease', async () => {
+    const { clock, engine, store } = stage();
+    const { claim } = store;
+    store.claim = async (request) => {
+      const result = await claim.call(store, request);
+      if (result.tasks.length === 0) return result;
+      throw new Error('the answer was lost');
+    };
+    engine.handle('a', nothing);
+    await engine.submit('a', 1);
+    await engine.start();
+    await clock.advance(1);
+    expect((await store.get({ id: 1 }))?.lease).toBeDefined();
+    await engine.stop();
+    const task = await store.get({ id: 1 });
+    expect(task).toMatchObject({ status: 'pending', claims: 0, visibleAtMs: task!.dueAtMs });
+    expect(task).not.toHaveProperty('lease');
+  });
+
   it('is given back too where the policy of a task could not be read', async () => {
     const { clock, store, make } = stage();
     const policy = { maxAttempts: 2, base: '3s', jitter: 'none' } as const;

@@ -2,6 +2,7 @@ import type { Clock } from 'redrive';
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../adapters/memory/store.ts';
+import { EngineError } from '../errors.ts';
 import { hostOf } from '../host.ts';
 import { itemOf } from '../model/item.ts';
 import { JobRunner } from './job-runner.ts';
@@ -389,6 +390,21 @@ describe('the runner of bulk jobs', () => {
     const stopped = { state: 'stopped', why: '3 of its members are not there any more.' };
     expect(await read()).toMatchObject(stopped);
     expect(ended).toEqual([expect.objectContaining(stopped)]);
+    await one.stop();
+  });
+
+  test('passes over no member because the store was away', async () => {
+    const { clock, store, runner, write, read } = await stage(1);
+    let tries = 0;
+    const act = (...args: Parameters<MemoryStore['act']>) =>
+      ++tries === 1
+        ? Promise.reject(new EngineError('STORE_UNAVAILABLE', 'away'))
+        : store.act(...args);
+    await write();
+    const one = runner('one', altered(store, { act }));
+    one.start();
+    await clock.advance(5000);
+    expect(await read()).toMatchObject({ state: 'finished', done: 1, failed: 0 });
     await one.stop();
   });
 

@@ -395,6 +395,26 @@ describe('the rate of a lane', () => {
     expect(runs).toBe(1);
   });
 
+  it('goes on where its document is deleted, as by somebody who restores a backup', async () => {
+    const { clock, store, make } = stage();
+    let runs = 0;
+    const engine = make().handle('a', { rate: 10 }, () => void (runs += 1));
+    await engine.submitMany(many('a', 5));
+    await engine.start();
+    await clock.advance('5s');
+    expect(runs).toBe(5);
+    const { documents } = await store.readState('rate:');
+    expect(await store.dropState(documents)).toBe(1);
+    const { writeState } = store;
+    let writes = 0;
+    // A loop without end would leave the test no turn.
+    store.writeState = (...args) =>
+      ++writes > 100 ? Promise.reject(new Error('too often')) : writeState.apply(store, args);
+    await engine.submitMany(many('a', 5));
+    await clock.advance('5s');
+    expect(runs).toBe(10);
+  });
+
   it('costs a lane without one nothing: no document, no write', async () => {
     const { clock, store, make } = stage();
     let writes = 0;

@@ -129,6 +129,14 @@ test('lines that nobody reads are kept up to a bound, then dropped and counted',
   expect(pipe.lines).toHaveLength(3000 - lost + 1);
 });
 
+test('a line that is longer than the bound is written where nothing else waits', async () => {
+  const pipe = new Pipe();
+  const output = new LossyOutput(pipe);
+  output.write('x'.repeat(2 * 1024 * 1024));
+  await soon();
+  expect([pipe.lines.length, output.lost]).toEqual([1, 0]);
+});
+
 test('a log whose level leaves out the line that tells goes on counting', async () => {
   const pipe = new Pipe();
   const { log, output } = logTo(pipe, 'error');

@@ -66,6 +66,22 @@ describePostgres(({ freshDatabase }) => {
     expect(new Set(claimed).size).toBe(600);
   });
 
+  test('claims answer the earliest first, in whatever order a plan finds them', async () => {
+    const name = new URL(database.url).pathname.slice(1);
+    // The rows are then read in the order in which they lie in the table.
+    for (const way of ['nestloop', 'tidscan', 'mergejoin', 'sort']) {
+      await admin.query(`ALTER DATABASE "${name}" SET enable_${way} = off`);
+    }
+    const store = postgres({ url: database.url, listen: false });
+    stores.push(store);
+    await store.open();
+    const made = (await store.insert(Array.from({ length: 50 }, () => inLane('a')))) as number[];
+    await admin.query(`UPDATE retry_queue SET next_retry_at = next_retry_at - id * interval '1 s',
+      visible_at = visible_at - id * interval '1 s'`);
+    const { tasks } = await claimDue(store, [{ lane: 'a', limit: 50 }]);
+    expect(tasks.map(({ id }) => id)).toEqual(made.toReversed());
+  });
+
   test('loses no arrival whatever settles, renewals and cancellations come at the same moment', async () => {
     const random = seededRandom(7);
     await stores[0]!.insert(Array.from({ length: 300 }, () => inLane('a')));

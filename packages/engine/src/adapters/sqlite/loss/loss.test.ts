@@ -384,6 +384,20 @@ test('a file that was moved and comes back has everything when the store is open
   expect(await store.insert([newTask()])).toEqual([3]);
 });
 
+test('a log that somebody still reads is left where it is: it has what the moved file lacks', async () => {
+  const store = await open();
+  const reader = new DatabaseSync(file);
+  reader.exec('BEGIN; SELECT count(*) FROM retry_queue');
+  await store.insert([newTask(), newTask()]);
+  renameSync(file, join(root, 'moved.db'));
+  await expect(store.get({ id: 1 })).rejects.toMatchObject({ code: 'STORE_FILE_LOST' });
+  await copied();
+  renameSync(`${file}-wal`, join(root, 'moved.db-wal'));
+  reader.close();
+  await store.close();
+  expect(await tasksIn(join(root, 'moved.db'))).toHaveLength(2);
+});
+
 test('a symbolic link is followed, and noticed when it leads elsewhere', async () => {
   const other = await otherFile();
   const link = join(folder, 'link.db');
