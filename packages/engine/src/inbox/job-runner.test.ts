@@ -6,7 +6,7 @@ import { EngineError } from '../errors.ts';
 import { hostOf } from '../host.ts';
 import { itemOf } from '../model/item.ts';
 import { JobRunner } from './job-runner.ts';
-import { type Job, newJob } from '../model/jobs.ts';
+import { type Job, newJob, resumedJob } from '../model/jobs.ts';
 import { jobKey } from '../ports/inbox.ts';
 import type { Task } from '../model/task.ts';
 import { newTask } from '../testing/fixtures.ts';
@@ -390,6 +390,58 @@ describe('the runner of bulk jobs', () => {
     const stopped = { state: 'stopped', why: '3 of its members are not there any more.' };
     expect(await read()).toMatchObject(stopped);
     expect(ended).toEqual([expect.objectContaining(stopped)]);
+    await one.stop();
+  });
+
+  test('is at a hundred jobs at once, and begins another one as soon as one is over', async () => {
+    const { clock, store, runner } = await stage(0);
+    const about = {
+      action: 'replay',
+      filter: {},
+      canary: [],
+      observeMs: 0,
+      createdAtMs: 0,
+    } as const;
+    const JOBS = 101;
+    for (let id = 1; id <= JOBS; id++)
+      await store.writeState(jobKey(id), newJob({ ...about, id, total: 1 }), 0);
+    const asked = new Map<number, PromiseWithResolvers<void>>();
+    // The members of a job are read when it is at work.
+    const members = async ({ job }: Parameters<MemoryStore['members']>[0]) => {
+      const reading = Promise.withResolvers<void>();
+      asked.set(job, reading);
+      await reading.promise;
+      return [];
+    };
+    const one = runner('one', altered(store, { members }));
+    one.start();
+    await clock.advance(100);
+    expect(asked.size).toBe(JOBS - 1);
+    // Without waiting for the next look.
+    asked.values().next().value!.resolve();
+    await clock.advance(1);
+    expect(asked.size).toBe(JOBS);
+    for (const { resolve } of asked.values()) resolve();
+    await one.stop();
+  });
+
+  test('carries out a job that was stopped and let go on by hand', async () => {
+    const { clock, store, runner, write, read } = await stage(2);
+    await write({ action: 'replay', canary: [1], maxFailures: 0 });
+    const one = runner('one');
+    one.start();
+    await clock.advance(1000);
+    const lanes = [{ lane: newTask().lane, limit: 1 }];
+    const claim = { from: { kind: 'due' as const, lanes }, lease: 1, leaseMs: 1000, maxBytes: 1e9 };
+    const { tasks } = await store.claim(claim);
+    const item = itemOf('EXHAUSTED', failure, newTask().lane);
+    await store.settle(tasks.map(({ id }) => ({ id, lease: 1, to: 'failed', attempt: 1, item })));
+    await clock.advance(5000);
+    expect(await read()).toMatchObject({ state: 'stopped', done: 1 });
+    const { value, version } = (await store.readState(jobKey(1))).documents[0]!;
+    await store.writeState(jobKey(1), resumedJob(value as Job, await store.tally(1, 10)), version);
+    await clock.advance(5000);
+    expect(await read()).toMatchObject({ state: 'running', done: 2 });
     await one.stop();
   });
 

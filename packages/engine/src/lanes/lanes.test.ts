@@ -561,6 +561,13 @@ describe('the ramp', () => {
     await end('worked', 3);
     expect(state()).toMatchObject({ state: 'probing', limit: 8 });
   });
+
+  it('leaves its turn to others where nothing works', async () => {
+    const { clock, end, untilMs, state } = await ramp(4);
+    await clock.advance(20_000);
+    await end('failed', 3);
+    expect(state()).toMatchObject({ state: 'probing', limit: 4, untilMs });
+  });
 });
 
 describe('the lanes of an instance', () => {

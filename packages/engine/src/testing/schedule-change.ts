@@ -264,9 +264,9 @@ export const changeCases: StoreCases = {
     const before = await put(store);
     const fresh = newTask();
     await rejects(
-      store.change([before, fresh, before], (task, _, index) => {
-        if (index === 2) throw new Error('a fault of the move');
-        const changed = task ? { ...task, attempt: 9 } : fresh;
+      store.change([before, fresh, before, before], (task, _, index) => {
+        if (index === 3) throw new Error('a fault of the move');
+        const changed = task ? { ...task, attempt: task.attempt + 9 } : fresh;
         return { result: 1, task: changed, outbox: outboxMessage('never') };
       }),
       /a fault of the move/,
