@@ -76,16 +76,23 @@ export function auditEntry(
   happening: Happening,
   redrive: Readonly<Record<string, unknown>> = {},
 ): AuditEntry {
-  const { category, operation, tenantId, correlationId, traceId } = subject;
+  return { ...contractFields(happening.type, subject, fieldsOf(happening)), redrive };
+}
+
+/** The fields that all events of the contract have, in its order, around those of one kind. */
+export function contractFields(
+  type: string,
+  { category, operation, tenantId, correlationId, traceId }: AuditSubject,
+  fields: Wire,
+): AuditEntry {
   return {
-    event_type: happening.type,
+    event_type: type,
     retry_category: category,
     operation,
-    ...fieldsOf(happening),
+    ...fields,
     tenant_id: textOf(tenantId),
     correlation_id: textOf(correlationId),
     trace_id: textOf(traceId),
-    redrive,
   };
 }
 

@@ -23,6 +23,17 @@ export const errorCodes = {
   NO_PROVIDERS: 'No provider of the routing policy can be called now.',
   STREAM_CUT: 'A streaming answer ended before its end was seen.',
   BEFORE_RETRY_FAILED: 'The callback `beforeRetry` failed, so the next attempt was not started.',
+  INVALID_KEY: 'An idempotency key, or a part of one, is empty, too long or not a text.',
+  NOT_JSON: 'A payload, a part of a key or metadata that JSON cannot carry.',
+  IDEMPOTENCY_CONFLICT: 'Another caller runs the work of this key now.',
+  IDEMPOTENCY_MISMATCH: 'The key was used with another payload before.',
+  IDEMPOTENCY_ABANDONED:
+    'An earlier owner of the key was not heard of again; its outcome is unknown.',
+  IDEMPOTENCY_LEASE_LOST: 'The claim on the key was lost while the work ran.',
+  IDEMPOTENCY_STORE_FAILED: 'The idempotency store could not be asked.',
+  IDEMPOTENCY_STORE_FULL: 'The memory store has as many keys as it may keep.',
+  IDEMPOTENCY_FAILED_BEFORE: 'The work failed before, and its failure was stored.',
+  RESULT_NOT_STORED: 'The work was done, but its result is too large or not JSON.',
 } as const;
 
 export type ErrorCode = keyof typeof errorCodes;
@@ -73,6 +84,9 @@ export class RetryError extends Error {
   declare readonly retryAfterMs?: number;
   /** The last result, when it was a result that had been refused. */
   declare readonly result?: unknown;
+  /** Of a retry manager: the code of the category, and the operation. */
+  declare readonly category?: string;
+  declare readonly operation?: string;
 
   constructor(
     decision: GiveUp,
@@ -99,6 +113,11 @@ export class RetryError extends Error {
     if ('result' in details) this.result = details.result;
     if (decision.retryAfterMs !== undefined) this.retryAfterMs = decision.retryAfterMs;
   }
+}
+
+/** Says in the error whose work was given up. */
+export function nameWork(error: RetryError, category: string, operation: string): void {
+  Object.assign(error, { category, operation });
 }
 
 /** By name, not by class: true also for an error of another copy of this library. */

@@ -17,6 +17,7 @@ export {
   policyEntry,
 } from './audit-events.ts';
 export type { AuditGap } from './audit-sequence.ts';
+export type { AuditWriter } from './audit-trail.ts';
 export { delayFor, type DelayFacts } from './backoff.ts';
 export {
   type Breaker,
@@ -26,6 +27,23 @@ export {
   createBreaker,
 } from './breaker.ts';
 export { type Budget, type BudgetOptions, createBudget, grpcBudget } from './budget.ts';
+export { type CategoryId, categoryPolicy } from './categories/category.ts';
+export {
+  createRetryManager,
+  type ExecuteOptions,
+  getRetryManager,
+  type KeyIds,
+  type RetryManager,
+  type WorkIds,
+} from './categories/manager.ts';
+export type {
+  AuditFunction,
+  ManagedIdempotency,
+  ManagerAudit,
+  OwnCategories,
+  RetryManagerOptions,
+} from './categories/manager-options.ts';
+export { type CategoryName, categoryMatrix } from './categories/matrix.ts';
 export { classify, type ClassifyOptions } from './classify.ts';
 export { classifyText, type ClassifyRule, type TextMatch } from './classify-text.ts';
 export type { Clock, Random } from './clock.ts';
@@ -76,6 +94,39 @@ export {
 } from './errors.ts';
 export { explain } from './explain.ts';
 export type { Failure, FailureClass } from './failure.ts';
+export { canonicalJson } from './idempotency/canonical-json.ts';
+export {
+  type IdempotencyDetail,
+  idempotencyDetailEntry,
+  idempotencyEntry,
+} from './idempotency/events.ts';
+export {
+  IdempotencyError,
+  type IdempotencyErrorCode,
+  isIdempotencyError,
+  type StoredFailure,
+} from './idempotency/idempotency-error.ts';
+export { type Claim, idempotent } from './idempotency/idempotent.ts';
+export { idempotencyKey, type IdempotencyKeyParts } from './idempotency/key.ts';
+export { memoryIdempotency, type MemoryIdempotencyOptions } from './idempotency/memory.ts';
+export type { IdempotentOptions } from './idempotency/options.ts';
+export {
+  checkIdempotency,
+  clearIdempotency,
+  type IdempotencyStatus,
+  type RecordOptions,
+  recordResult,
+  type ResultOptions,
+} from './idempotency/results.ts';
+export type {
+  ClaimAnswer,
+  ClaimRequest,
+  IdempotencyEntry,
+  IdempotencyStore,
+  NewRecord,
+  Outcome,
+  StoredRecord,
+} from './idempotency/store.ts';
 export { type DefinedPolicy, definePolicy, parsePolicy } from './policy.ts';
 export type { FailureName, Policy, PolicyOverride } from './policy-fields.ts';
 export { presets } from './presets.ts';

@@ -1,4 +1,5 @@
 /** For Redrive's own packages. Not part of the public interface: it may change in any release. */
+export { AuditTrail, REGISTER_AGAIN_MS } from './audit-trail.ts';
 export { LAST_DATE_MS } from './criteria/time.ts';
 export { durationMs } from './duration.ts';
 export { didYouMean, nearest } from './faults.ts';

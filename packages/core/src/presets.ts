@@ -1,4 +1,5 @@
-import { definePolicy } from './policy.ts';
+import { type CategoryName, categoryMatrix } from './categories/matrix.ts';
+import { type DefinedPolicy, definePolicy } from './policy.ts';
 import type { Policy } from './policy-fields.ts';
 
 /** Durable work waits for hours where a call in process waits for a minute, and retries only what passes by itself. */
@@ -6,36 +7,16 @@ const durable = { maxRetryAfter: '24h', retryOn: ['transient'] } as const satisf
 const notification = { ...durable, jitter: 'up', jitterRatio: 0.3 } as const satisfies Policy;
 const category = { jitter: 'around', jitterRatio: 0.1, retryOn: ['any'] } as const satisfies Policy;
 
-/** The policy of a category: tried so often, seconds of base and cap. */
-function tries(maxAttempts: number, baseSeconds: number, capSeconds: number) {
-  return definePolicy({
-    ...category,
-    maxAttempts,
-    base: baseSeconds * 1000,
-    cap: capSeconds * 1000,
-  });
-}
-
+/** The policies of the categories, by their matrix. */
 const categories = /* @__PURE__ */ (() =>
-  Object.freeze({
-    NATS_CONNECT: tries(5, 1, 30),
-    NATS_PUBLISH: tries(3, 0.5, 10),
-    NATS_SUBSCRIBE: tries(3, 0.5, 10),
-    NATS_STREAM_CREATE: tries(2, 2, 60),
-    KV_CREATE: tries(2, 1, 30),
-    KV_GET: tries(3, 0.5, 10),
-    KV_PUT: tries(3, 0.5, 10),
-    KV_DELETE: tries(2, 1, 30),
-    EXECUTION_INTENT: tries(2, 2, 60),
-    EXECUTION_CONTAINMENT: tries(2, 2, 60),
-    EXECUTION_EXPIRATION: tries(1, 1, 30),
-    APPROVAL_CHECK: tries(3, 1, 30),
-    APPROVAL_GRANT: tries(2, 2, 60),
-    REPLAY_PROCESSING: tries(1, 1, 30),
-    REPLAY_VALIDATION: tries(2, 1, 30),
-    API_REQUEST: tries(3, 1, 30),
-    API_VALIDATION: tries(2, 0.5, 10),
-  }))();
+  Object.freeze(
+    Object.fromEntries(
+      Object.entries(categoryMatrix).map(([name, { maxAttempts, base, cap }]) => [
+        name,
+        definePolicy({ ...category, maxAttempts, base, cap }),
+      ]),
+    ) as Readonly<Record<CategoryName, DefinedPolicy>>,
+  ))();
 
 /** Policies by name, ready to use or to spread into one's own. */
 export const presets = /* @__PURE__ */ (() =>
@@ -84,6 +65,6 @@ export const presets = /* @__PURE__ */ (() =>
       hardCap: true,
     }),
     /** What an unknown category gets. */
-    category: tries(3, 1, 30),
+    category: definePolicy({ ...category, maxAttempts: 3, base: '1s', cap: '30s' }),
     categories,
   }))();

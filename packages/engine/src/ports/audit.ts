@@ -1,6 +1,7 @@
 import type { AuditEvent, Duration } from 'redrive';
 
 export type { AuditEvent } from 'redrive';
+export { REGISTER_AGAIN_MS } from 'redrive/internal';
 
 /** Takes the trail of decisions. The engine buffers, bounds and counts; a sink only writes. */
 export interface AuditSink {
@@ -61,9 +62,6 @@ export interface AuditOptions {
   /** How long events are kept, by a sink that can prune; for good unless given. At least an hour. */
   retention?: Duration;
 }
-
-/** A policy in use is registered again so often: whatever is cut from a trail's beginning, the rest replays alone. */
-export const REGISTER_AGAIN_MS = 3_600_000;
 
 /** So long after an erase a sink still expects events that were made before it. The trail gives up on an event in minutes. */
 export const ERASED_FOR_MS = 3_600_000;

@@ -1,0 +1,913 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, expectTypeOf, it, vi } from 'vitest';
+import type { AuditEntry } from '../audit-events.ts';
+import { virtualClock } from '../virtual-clock.ts';
+import { IdempotencyError, isIdempotencyError } from './idempotency-error.ts';
+import { type Claim, idempotent } from './idempotent.ts';
+import { memoryIdempotency } from './memory.ts';
+import type { IdempotentOptions } from './options.ts';
+import type { IdempotencyStore } from './store.ts';
+
+type Method = 'claim' | 'renew' | 'record' | 'read' | 'release';
+/** What becomes of the next calls of a method, in order; then they work. */
+type Fault = 'down' | 'answer lost' | 'no answer' | 'late' | 'works';
+
+function withResolvers<T>() {
+  let resolve!: (value: T) => void;
+  const promise = new Promise<T>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
+
+const { promise: never } = withResolvers<never>();
+
+/** The memory store behind a network. */
+function stage() {
+  const clock = virtualClock();
+  const memory = memoryIdempotency({ clock });
+  const faults = new Map<Method, Fault[]>();
+  const late: (() => void)[] = [];
+  const calls: Method[] = [];
+  const over =
+    <Args extends unknown[], T>(method: Method, act: (...args: Args) => T | PromiseLike<T>) =>
+    async (...args: Args): Promise<T> => {
+      calls.push(method);
+      switch (faults.get(method)?.shift()) {
+        case 'down':
+          throw new Error('connection refused');
+        case 'answer lost':
+          await act(...args);
+          throw new Error('connection reset');
+        case 'no answer':
+          return never;
+        case 'late':
+          late.push(() => void act(...args));
+          return never;
+        case 'works':
+        case undefined:
+          return act(...args);
+      }
+    };
+  const store: IdempotencyStore = {
+    claim: over('claim', memory.claim),
+    renew: over('renew', memory.renew),
+    record: over('record', memory.record),
+    read: over('read', memory.read),
+    release: over('release', memory.release),
+    prune: memory.prune,
+  };
+  const events: AuditEntry[] = [];
+  const audit = (entry: AuditEntry) => void events.push(entry);
+  const actions = () => events.map(({ action }) => action);
+  let effects = 0;
+  const effect = () => (effects += 1);
+  const once = <T>(fn: (claim: Claim) => T, options: IdempotentOptions = {}, key = 'k') =>
+    idempotent(store, key, fn, { clock, audit, ...options });
+  /** So often and no more. */
+  const fault = (method: Method, ...list: Fault[]) => void faults.set(method, list);
+  const arrive = () => late.splice(0).forEach((one) => one());
+  return {
+    clock,
+    memory,
+    store,
+    once,
+    fault,
+    arrive,
+    calls,
+    events,
+    actions,
+    effect,
+    get effects() {
+      return effects;
+    },
+  };
+}
+
+/** A function that runs until it is told how to end. */
+function work<T = string>() {
+  let end!: { resolve: (value: T) => void; reject: (error: unknown) => void };
+  const done = new Promise<T>((resolve, reject) => {
+    end = { resolve, reject };
+  });
+  const claims: Claim[] = [];
+  const fn = (claim: Claim) => {
+    claims.push(claim);
+    return done;
+  };
+  return { fn, ...end, claims };
+}
+
+async function failing(call: Promise<unknown>): Promise<IdempotencyError> {
+  const error: unknown = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!isIdempotencyError(error)) throw new Error(`no IdempotencyError: ${String(error)}`);
+  return error;
+}
+
+const settle = async () => {
+  for (let i = 0; i < 5; i++) await setImmediate();
+};
+
+describe('idempotent', () => {
+  it('runs the work once, and gives its result to everybody', async () => {
+    const s = stage();
+    expect(await s.once(() => s.effect())).toBe(1);
+    expect(await s.once(() => s.effect())).toBe(1);
+    expect(s.effects).toBe(1);
+    expect(s.actions()).toEqual(['record', 'hit']);
+  });
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['undefined', undefined],
+    ['false', false],
+    ['0', 0],
+    ['an empty text', ''],
+    ['a list', [1, { a: null }]],
+    ['an odd text', '\ud800 \0 "'],
+  ])('stores %s as a result like any other', async (_, value) => {
+    const s = stage();
+    const fn = vi.fn(() => value);
+    expect(await s.once(fn)).toEqual(value);
+    expect(await s.once(fn)).toEqual(value);
+    expect(fn).toHaveBeenCalledTimes(1);
+  });
+
+  it('gives later callers what JSON makes of the result', async () => {
+    const s = stage();
+    const at = new Date(0);
+    expect(await s.once(() => ({ at, none: undefined }))).toEqual({ at });
+    expect(await s.once(() => 0)).toEqual({ at: at.toISOString() });
+  });
+
+  it('has the type of the work', () => {
+    const s = stage();
+    expectTypeOf(s.once(async () => 5)).toEqualTypeOf<Promise<number>>();
+    expectTypeOf(idempotent(s.store, 'k', () => 'x')).toEqualTypeOf<Promise<string>>();
+  });
+
+  it('works without options, on a store that answers at once', async () => {
+    const memory = memoryIdempotency();
+    expect(await idempotent(memory, 'k', () => 7)).toBe(7);
+    expect(await idempotent(memory, 'k', () => 8)).toBe(7);
+  });
+
+  it('keeps keys apart', async () => {
+    const s = stage();
+    await s.once(() => s.effect(), {}, 'a');
+    await s.once(() => s.effect(), {}, 'b');
+    expect(s.effects).toBe(2);
+  });
+
+  it('lets the work run again after a failure', async () => {
+    const s = stage();
+    await expect(s.once(() => Promise.reject(new Error('no funds')))).rejects.toThrow('no funds');
+    expect(await s.once(() => s.effect())).toBe(1);
+    expect(s.actions()).toEqual(['record']);
+  });
+
+  it('forgets a result when its time is over', async () => {
+    const s = stage();
+    await s.once(() => s.effect(), { expiresIn: '1m' });
+    await s.clock.advance(59_999);
+    expect(await s.once(() => s.effect())).toBe(1);
+    await s.clock.advance(1);
+    expect(await s.once(() => s.effect())).toBe(2);
+  });
+
+  it('keeps results for good unless told otherwise', async () => {
+    const s = stage();
+    await s.once(() => s.effect());
+    await s.clock.advance('3650d');
+    expect(await s.once(() => s.effect())).toBe(1);
+  });
+
+  it('hands out fencing tokens that grow', async () => {
+    const s = stage();
+    const tokens: (number | undefined)[] = [];
+    for (let i = 0; i < 3; i++) {
+      const call = s.once(({ fencingToken }) => {
+        tokens.push(fencingToken);
+        throw new Error('again');
+      });
+      await expect(call).rejects.toThrow('again');
+    }
+    expect(tokens).toEqual([...tokens].sort((a, b) => a! - b!));
+    expect(new Set(tokens).size).toBe(3);
+  });
+
+  it('writes the event of the contract, field for field', async () => {
+    const s = stage();
+    const subject = {
+      category: 'RETRY_KV_PUT',
+      operation: 'Store kill switch state',
+      tenantId: 'tenant-123',
+      correlationId: 'corr-456',
+    };
+    const key = 'abc123def4567890fedcba';
+    await s.once(() => 1, { subject }, key);
+    await s.once(() => 1, { subject }, key);
+    const { redrive, ...fields } = s.events[1]!;
+    expect(JSON.stringify(fields)).toBe(
+      JSON.stringify({
+        event_type: 'idempotency',
+        retry_category: 'RETRY_KV_PUT',
+        operation: 'Store kill switch state',
+        idempotency_key: 'abc123def4567890...',
+        action: 'hit',
+        tenant_id: 'tenant-123',
+        correlation_id: 'corr-456',
+        trace_id: null,
+      }),
+    );
+    expect(redrive).toEqual({});
+    expect(s.events[0]).toMatchObject({ event_type: 'idempotency', action: 'record' });
+  });
+
+  it('is not broken by an audit that throws', async () => {
+    const s = stage();
+    const told = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    const audit = () => {
+      throw new Error('audit is down');
+    };
+    expect(await s.once(() => 1, { audit })).toBe(1);
+    expect(told).toHaveBeenCalledTimes(1);
+    told.mockRestore();
+  });
+});
+
+describe('the same key with another payload', () => {
+  it('is refused while the first runs, after it was done, and after its owner crashed', async () => {
+    const s = stage();
+    const first = work();
+    const running = s.once(first.fn, { payload: { amount: 1 } });
+    await settle();
+    expect(await failing(s.once(() => 'x', { payload: { amount: 2 } }))).toMatchObject({
+      code: 'IDEMPOTENCY_MISMATCH',
+    });
+    first.resolve('paid');
+    await running;
+    const error = await failing(s.once(() => 'x', { payload: { amount: 2 } }));
+    expect(error.code).toBe('IDEMPOTENCY_MISMATCH');
+
+    const crashed = { key: 'c', owner: 'gone', fingerprint: 'other', leaseMs: 1000 };
+    await s.store.claim({ ...crashed, takeOver: true });
+    await s.clock.advance(1000);
+    expect(await failing(s.once(() => 'x', { payload: 1 }, 'c'))).toMatchObject({
+      code: 'IDEMPOTENCY_MISMATCH',
+    });
+    expect(s.actions().filter((action) => action === 'mismatch')).toHaveLength(3);
+    expect(s.effects).toBe(0);
+  });
+
+  it('is the same where only the order of members differs', async () => {
+    const s = stage();
+    await s.once(() => s.effect(), { payload: { a: 1, b: [2] } });
+    expect(await s.once(() => s.effect(), { payload: { b: [2], a: 1 } })).toBe(1);
+  });
+
+  it('is not compared where one of them has none', async () => {
+    const s = stage();
+    await s.once(() => s.effect(), { payload: 1 });
+    expect(await s.once(() => s.effect())).toBe(1);
+    await s.once(() => s.effect(), {}, 'b');
+    expect(await s.once(() => s.effect(), { payload: 2 }, 'b')).toBe(2);
+  });
+
+  it('is compared still where an owner without one took over', async () => {
+    const s = stage();
+    const crashed = { key: 'k', owner: 'gone', fingerprint: 'first', leaseMs: 1000 };
+    await s.store.claim({ ...crashed, takeOver: true });
+    await s.clock.advance(1000);
+    await s.once(() => 1);
+    expect(await failing(s.once(() => 1, { payload: 'other' }))).toMatchObject({
+      code: 'IDEMPOTENCY_MISMATCH',
+    });
+  });
+
+  it('is any payload once the result has expired', async () => {
+    const s = stage();
+    await s.once(() => s.effect(), { payload: 1, expiresIn: '1s' });
+    await s.clock.advance('1s');
+    expect(await s.once(() => s.effect(), { payload: 2 })).toBe(2);
+  });
+
+  it('is frozen at the call, whatever the work does with it', async () => {
+    const s = stage();
+    const payload = { amount: 1 };
+    await s.once(() => (payload.amount = 99), { payload });
+    expect(await s.once(() => 0, { payload: { amount: 1 } })).toBe(99);
+  });
+});
+
+describe('a second caller while the first runs', () => {
+  it('waits for the result', async () => {
+    const s = stage();
+    const first = work();
+    const calls = [s.once(first.fn), s.once(first.fn), s.once(first.fn)];
+    await s.clock.advance('5s');
+    first.resolve('paid');
+    await s.clock.advance('2s');
+    expect(await Promise.all(calls)).toEqual(['paid', 'paid', 'paid']);
+    expect(first.claims).toHaveLength(1);
+    expect(s.actions()).toEqual(['wait', 'wait', 'record', 'hit', 'hit']);
+  });
+
+  it('runs the work itself where the first fails', async () => {
+    const s = stage();
+    const first = work();
+    const failed = s.once(first.fn);
+    await settle();
+    const second = s.once(() => s.effect());
+    await settle();
+    first.reject(new Error('no'));
+    await expect(failed).rejects.toThrow('no');
+    await s.clock.advance('2s');
+    expect(await second).toBe(1);
+  });
+
+  it('waits only so long, then it is a conflict', async () => {
+    const s = stage();
+    const first = work();
+    const running = s.once(first.fn);
+    await settle();
+    const second = failing(s.once(() => 'x', { maxWait: '5s' }));
+    await s.clock.advance('5s');
+    const error = await second;
+    expect(error).toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' });
+    expect(error.message).toContain('waited for 5000 ms');
+    expect(error.retryAfterMs).toBeGreaterThan(0);
+    first.resolve('paid');
+    await running;
+  });
+
+  it('gets a conflict at once by option', async () => {
+    const s = stage();
+    const first = work();
+    const running = s.once(first.fn);
+    await settle();
+    const error = await failing(s.once(() => 'x', { whileRunning: 'conflict' }));
+    expect(error).toMatchObject({ code: 'IDEMPOTENCY_CONFLICT', retryAfterMs: 30_000 });
+    expect(s.events.at(-1)).toMatchObject({
+      event_type: 'idempotency_detail',
+      action: 'conflict',
+      redrive: { state: 'held' },
+    });
+    first.resolve('paid');
+    await running;
+  });
+
+  it('stops waiting when its signal is aborted', async () => {
+    const s = stage();
+    const first = work();
+    const running = s.once(first.fn);
+    await settle();
+    const controller = new AbortController();
+    const second = s.once(() => 'x', { signal: controller.signal });
+    await settle();
+    controller.abort(new Error('enough'));
+    await expect(second).rejects.toThrow('enough');
+    first.resolve('paid');
+    await running;
+  });
+
+  it('does not begin to wait when its signal was aborted while the store was asked', async () => {
+    const s = stage();
+    const controller = new AbortController();
+    const claim = () => {
+      controller.abort(new Error('enough'));
+      return { state: 'held', fingerprint: '', remainingMs: 60_000 } as const;
+    };
+    const { signal } = controller;
+    const call = idempotent({ ...s.store, claim }, 'k', () => 1, { clock: s.clock, signal });
+    const caught = call.catch((error: unknown) => error);
+    await s.clock.advance(0);
+    expect(await caught).toMatchObject({ message: 'enough' });
+  });
+
+  it('asks no store when its signal is aborted already', async () => {
+    const s = stage();
+    const signal = AbortSignal.abort(new Error('too late'));
+    await expect(s.once(() => 'x', { signal })).rejects.toThrow('too late');
+    expect(s.calls).toEqual([]);
+  });
+
+  it('of fifty at once only one runs', async () => {
+    const s = stage();
+    const calls = Array.from({ length: 50 }, () =>
+      s.once(async () => {
+        await settle();
+        return s.effect();
+      }),
+    );
+    await s.clock.advance('5s');
+    expect(await Promise.all(calls)).toEqual(Array.from({ length: 50 }, () => 1));
+    expect(s.effects).toBe(1);
+  });
+});
+
+describe('the lease', () => {
+  it('is renewed as long as the work runs', async () => {
+    const s = stage();
+    const first = work();
+    const running = s.once(first.fn, { lease: '30s' });
+    await s.clock.advance('10m');
+    expect(await s.memory.read('k')).toMatchObject({ state: 'held' });
+    first.resolve('paid');
+    expect(await running).toBe('paid');
+    expect(s.calls.filter((call) => call === 'renew')).toHaveLength(60);
+    expect(s.clock.pending).toBe(0);
+  });
+
+  it('of a crashed owner is taken over when it is over, and not before', async () => {
+    const s = stage();
+    await s.store.claim({ key: 'k', owner: 'x', fingerprint: '', leaseMs: 30_000, takeOver: true });
+    const call = s.once(() => s.effect());
+    await s.clock.advance(29_999);
+    expect(s.effects).toBe(0);
+    await s.clock.advance(1000);
+    expect(await call).toBe(1);
+    expect(s.events.find(({ action }) => action === 'expired')).toMatchObject({
+      event_type: 'idempotency_detail',
+      redrive: { claims: 2 },
+    });
+  });
+
+  it('of a crashed owner blocks the key for good by option', async () => {
+    const s = stage();
+    await s.store.claim({ key: 'k', owner: 'x', fingerprint: '', leaseMs: 1000, takeOver: true });
+    await s.clock.advance('1d');
+    const error = await failing(s.once(() => s.effect(), { afterCrash: 'conflict' }));
+    expect(error.code).toBe('IDEMPOTENCY_ABANDONED');
+    expect(s.effects).toBe(0);
+    expect(s.events.at(-1)).toMatchObject({ action: 'conflict', redrive: { state: 'abandoned' } });
+  });
+
+  it('that is taken over by two waiters goes to one of them', async () => {
+    const s = stage();
+    await s.store.claim({ key: 'k', owner: 'x', fingerprint: '', leaseMs: 1000, takeOver: true });
+    const calls = [s.once(() => s.effect()), s.once(() => s.effect())];
+    await s.clock.advance('5s');
+    expect(await Promise.all(calls)).toEqual([1, 1]);
+  });
+
+  it('does not end by a jump of the wall clock', async () => {
+    const s = stage();
+    const first = work();
+    const running = s.once(first.fn);
+    await settle();
+    s.clock.jump(86_400_000);
+    const options = { whileRunning: 'conflict' } as const;
+    expect(await failing(s.once(() => 'x', options))).toMatchObject({
+      code: 'IDEMPOTENCY_CONFLICT',
+    });
+    s.clock.jump(-2 * 86_400_000);
+    first.resolve('paid');
+    expect(await running).toBe('paid');
+  });
+
+  it('of a paused owner: it wakes up, is told by its signal, and cannot record', async () => {
+    const s = stage();
+    const first = work();
+    const running = failing(s.once(first.fn, { lease: '3s' }));
+    await settle();
+    // Paused: its renewals never get anywhere, and another caller takes over meanwhile.
+    s.fault('renew', ...Array.from({ length: 50 }, () => 'no answer' as const));
+    const second = s.once(() => 'second');
+    await s.clock.advance('5s');
+    expect(await second).toBe('second');
+    const { signal } = first.claims[0]!;
+    expect(signal.aborted).toBe(true);
+    expect(signal.reason).toMatchObject({ code: 'IDEMPOTENCY_LEASE_LOST' });
+    first.resolve('first');
+    expect(await running).toMatchObject({ code: 'IDEMPOTENCY_LEASE_LOST', result: 'first' });
+    expect(await s.once(() => 'third')).toBe('second');
+    expect(s.actions()).toContain('lost');
+  });
+
+  it('that another caller took over aborts the work at the next renewal', async () => {
+    const s = stage();
+    const first = work();
+    const running = failing(s.once(first.fn, { lease: '30s' }));
+    await settle();
+    await s.memory.release('k');
+    await s.clock.advance('10s');
+    expect(first.claims[0]!.signal.aborted).toBe(true);
+    first.reject(new Error('aborted'));
+    const error = await running;
+    expect(error).toMatchObject({ code: 'IDEMPOTENCY_LEASE_LOST', cause: { message: 'aborted' } });
+  });
+
+  it('is asked for again within its time where a renewal fails', async () => {
+    const s = stage();
+    const first = work();
+    const running = s.once(first.fn, { lease: '30s' });
+    await settle();
+    s.fault('renew', 'down', 'answer lost', 'no answer', 'down');
+    await s.clock.advance('5m');
+    expect(first.claims[0]!.signal.aborted).toBe(false);
+    first.resolve('paid');
+    expect(await running).toBe('paid');
+  });
+
+  it('is not lost by a renewal that is answered after the work is done', async () => {
+    const s = stage();
+    const first = work();
+    const answer = withResolvers<boolean>();
+    const running = idempotent({ ...s.store, renew: () => answer.promise }, 'k', first.fn, {
+      clock: s.clock,
+    });
+    await s.clock.advance('10s');
+    first.resolve('paid');
+    expect(await running).toBe('paid');
+    answer.resolve(false);
+    await settle();
+    expect(first.claims[0]!.signal.aborted).toBe(false);
+    expect(s.clock.pending).toBe(0);
+  });
+
+  it('that was lost by the clock alone may still be recorded, since nobody took over', async () => {
+    const s = stage();
+    const first = work();
+    const running = s.once(first.fn, { lease: '3s' });
+    await settle();
+    s.fault('renew', ...Array.from({ length: 50 }, () => 'down' as const));
+    await s.clock.advance('1m');
+    expect(first.claims[0]!.signal.aborted).toBe(true);
+    first.resolve('paid');
+    expect(await running).toBe('paid');
+    expect(await s.once(() => 'again')).toBe('paid');
+  });
+
+  it('counts from before the claim was sent', async () => {
+    const s = stage();
+    const first = work();
+    s.fault('claim', 'no answer');
+    s.fault('renew', ...Array.from({ length: 50 }, () => 'down' as const));
+    const running = s.once(first.fn, { lease: '10s', storeTimeout: '4s' });
+    // The second claim is sent after 4 s and a pause, and is answered at once.
+    await s.clock.advance('13s');
+    expect(first.claims[0]!.signal.aborted).toBe(false);
+    await s.clock.advance('2s');
+    expect(first.claims[0]!.signal.aborted).toBe(true);
+    first.resolve('paid');
+    await running;
+  });
+
+  it('passes the signal of the caller on', async () => {
+    const s = stage();
+    const controller = new AbortController();
+    const first = work();
+    const running = s.once(first.fn, { signal: controller.signal });
+    await settle();
+    controller.abort(new Error('stop'));
+    expect(first.claims[0]!.signal.reason).toMatchObject({ message: 'stop' });
+    first.reject(new Error('stopped'));
+    await expect(running).rejects.toThrow('stopped');
+    expect(await s.memory.read('k')).toBeUndefined();
+  });
+
+  it('aborts at once where the caller aborted while the claim was under way', async () => {
+    const s = stage();
+    const controller = new AbortController();
+    const memory = memoryIdempotency({ clock: s.clock });
+    const store: IdempotencyStore = {
+      ...memory,
+      claim: async (request) => {
+        controller.abort(new Error('stop'));
+        return memory.claim(request);
+      },
+    };
+    const seen = await idempotent(store, 'k', ({ signal }) => signal.aborted, {
+      clock: s.clock,
+      signal: controller.signal,
+    });
+    expect(seen).toBe(true);
+  });
+});
+
+describe('a cleared key', () => {
+  it('is lost for the owner that still runs, and its result is not recorded', async () => {
+    const s = stage();
+    const first = work();
+    const running = failing(s.once(first.fn));
+    await settle();
+    await s.memory.release('k');
+    expect(await s.once(() => 'second')).toBe('second');
+    first.resolve('first');
+    expect(await running).toMatchObject({ code: 'IDEMPOTENCY_LEASE_LOST', result: 'first' });
+    expect(await s.once(() => 'third')).toBe('second');
+  });
+});
+
+describe('a store that fails', () => {
+  it('before the work: the work does not run', async () => {
+    const s = stage();
+    s.fault('claim', 'down', 'down', 'down');
+    const call = failing(s.once(() => s.effect()));
+    await s.clock.advance('10s');
+    const error = await call;
+    expect(error).toMatchObject({ code: 'IDEMPOTENCY_STORE_FAILED' });
+    expect(error.message).toContain('connection refused');
+    expect(error.cause).toMatchObject({ message: 'connection refused' });
+    expect(s.effects).toBe(0);
+    expect(s.events).toMatchObject([
+      { event_type: 'idempotency_detail', action: 'refused', redrive: {} },
+    ]);
+  });
+
+  it('before the work: it runs unprotected by option, which is audited', async () => {
+    const s = stage();
+    s.fault('claim', 'down', 'down', 'down');
+    const tokens: unknown[] = [];
+    const call = s.once(
+      ({ fencingToken, signal }) => {
+        tokens.push(fencingToken, signal.aborted);
+        return s.effect();
+      },
+      { whenStoreFails: 'run' },
+    );
+    await s.clock.advance('10s');
+    expect(await call).toBe(1);
+    expect(tokens).toEqual([undefined, false]);
+    expect(s.actions()).toEqual(['unprotected']);
+  });
+
+  it('passes the signal of the caller to work that runs unprotected', async () => {
+    const s = stage();
+    s.fault('claim', 'down', 'down', 'down');
+    const { signal } = new AbortController();
+    const call = s.once((claim) => claim.signal === signal, { whenStoreFails: 'run', signal });
+    await s.clock.advance('10s');
+    expect(await call).toBe(true);
+  });
+
+  it('once or twice is asked again', async () => {
+    const s = stage();
+    s.fault('claim', 'down', 'no answer');
+    const call = s.once(() => s.effect());
+    await s.clock.advance('10s');
+    expect(await call).toBe(1);
+  });
+
+  it('and loses the answer to a claim: the same caller gets the key all the same', async () => {
+    const s = stage();
+    s.fault('claim', 'answer lost');
+    const call = s.once(() => s.effect());
+    await s.clock.advance('1s');
+    expect(await call).toBe(1);
+    expect(s.actions()).toEqual(['record']);
+  });
+
+  it('and loses every answer to a claim: the key is let go', async () => {
+    const s = stage();
+    s.fault('claim', 'answer lost', 'answer lost', 'answer lost');
+    const call = failing(s.once(() => s.effect()));
+    await s.clock.advance('1s');
+    expect(await call).toMatchObject({ code: 'IDEMPOTENCY_STORE_FAILED' });
+    await settle();
+    expect(await s.memory.read('k')).toBeUndefined();
+  });
+
+  it('and takes a claim after it was given up: the key is free after a lease', async () => {
+    const s = stage();
+    s.fault('claim', 'late', 'late', 'late');
+    const call = failing(s.once(() => s.effect()));
+    await s.clock.advance('20s');
+    await call;
+    s.arrive();
+    expect(await s.memory.read('k')).toMatchObject({ state: 'held' });
+    const second = s.once(() => s.effect(), { maxWait: '1m' });
+    await s.clock.advance('31s');
+    expect(await second).toBe(1);
+  });
+
+  it('after the work: it is told again, and the result is recorded', async () => {
+    const s = stage();
+    s.fault('record', 'down', 'no answer', 'answer lost');
+    const call = s.once(() => s.effect());
+    await s.clock.advance('20s');
+    expect(await call).toBe(1);
+    expect(await s.once(() => s.effect())).toBe(1);
+    expect(s.actions()).toEqual(['record', 'hit']);
+  });
+
+  it('after the work, for longer than the lease: the result is returned, and audited as unrecorded', async () => {
+    const s = stage();
+    s.fault('record', ...Array.from({ length: 1000 }, () => 'down' as const));
+    const call = s.once(() => s.effect(), { lease: '30s' });
+    await s.clock.advance('29s');
+    expect(s.actions()).toEqual([]);
+    await s.clock.advance('2s');
+    expect(await call).toBe(1);
+    expect(s.actions()).toEqual(['unrecorded']);
+  });
+
+  it('and takes a record late: nothing is done twice', async () => {
+    const s = stage();
+    s.fault('record', 'late');
+    const call = s.once(() => s.effect());
+    await s.clock.advance('10s');
+    expect(await call).toBe(1);
+    s.arrive();
+    expect(await s.once(() => s.effect())).toBe(1);
+  });
+
+  it('when the key is to be let go: the caller gets the error of the work', async () => {
+    const s = stage();
+    s.fault('release', 'down');
+    await expect(s.once(() => Promise.reject(new Error('no funds')))).rejects.toThrow('no funds');
+    expect(await s.memory.read('k')).toMatchObject({ state: 'held' });
+  });
+
+  it('by throwing at once, or by being full', async () => {
+    const memory = memoryIdempotency({ maxKeys: 1 });
+    await idempotent(memory, 'a', () => 1);
+    const error = await failing(idempotent(memory, 'b', () => 1));
+    expect(error).toMatchObject({
+      code: 'IDEMPOTENCY_STORE_FAILED',
+      cause: { code: 'IDEMPOTENCY_STORE_FULL' },
+    });
+    const odd: IdempotencyStore = {
+      ...memory,
+      claim() {
+        throw 'odd';
+      },
+    };
+    expect((await failing(idempotent(odd, 'c', () => 1))).message).toContain('odd');
+  });
+});
+
+describe('a result that cannot be stored', () => {
+  const ring: Record<string, unknown> = {};
+  ring['ring'] = ring;
+  it.each<[string, unknown, string]>([
+    ['too large', 'x'.repeat(100), 'it has 102 bytes of JSON'],
+    ['too large in bytes', 'ü'.repeat(60), 'it has 122 bytes of JSON'],
+    ['a BigInt', 1n, 'cannot be written as JSON'],
+    ['a cycle', ring, 'cannot be written as JSON'],
+    ['a function', () => 1, 'a function cannot be written as JSON'],
+  ])('is recorded as done without its value, then an error: %s', async (_, value, why) => {
+    const s = stage();
+    const fn = vi.fn(() => value);
+    const error = await failing(s.once(fn, { maxResultBytes: 100 }));
+    expect(error).toMatchObject({ code: 'RESULT_NOT_STORED', result: value });
+    expect(error.message).toContain(why);
+    const again = await failing(s.once(fn, { maxResultBytes: 100 }));
+    expect(again).toMatchObject({ code: 'RESULT_NOT_STORED' });
+    expect(again).not.toHaveProperty('result');
+    expect(fn).toHaveBeenCalledTimes(1);
+    expect(s.actions()).toEqual(['record', 'unstored', 'hit']);
+  });
+
+  it('is stored up to the limit', async () => {
+    const s = stage();
+    expect(await s.once(() => 'x'.repeat(98), { maxResultBytes: 100 })).toHaveLength(98);
+  });
+});
+
+describe('failures', () => {
+  it('are stored where that was asked for, and the work does not run again', async () => {
+    const s = stage();
+    const declined = Object.assign(new TypeError('declined'), { code: 'E_DECLINED' });
+    const call = s.once(() => Promise.reject(declined), { storeFailures: true });
+    await expect(call).rejects.toBe(declined);
+    const error = await failing(s.once(() => s.effect()));
+    expect(error).toMatchObject({
+      code: 'IDEMPOTENCY_FAILED_BEFORE',
+      failure: { name: 'TypeError', message: 'declined', code: 'E_DECLINED' },
+    });
+    expect(s.effects).toBe(0);
+    expect(s.actions()).toEqual(['record', 'hit']);
+  });
+
+  it('are stored as a predicate says', async () => {
+    const s = stage();
+    const storeFailures = (error: unknown) => error === 'final';
+    const fail = (error: unknown) => () => {
+      throw error;
+    };
+    await expect(s.once(fail('passing'), { storeFailures })).rejects.toBe('passing');
+    await expect(s.once(fail('final'), { storeFailures })).rejects.toBe('final');
+    expect(await failing(s.once(() => 1))).toMatchObject({
+      failure: { name: 'Error', message: 'final' },
+    });
+  });
+
+  it('are those of the work, also where the predicate throws or the store is away', async () => {
+    const s = stage();
+    const storeFailures = () => {
+      throw new Error('predicate');
+    };
+    await expect(s.once(() => Promise.reject(new Error('a')), { storeFailures })).rejects.toThrow(
+      'a',
+    );
+    s.fault('record', ...Array.from({ length: 1000 }, () => 'down' as const));
+    const call = s.once(() => Promise.reject(new Error('b')), { storeFailures: true });
+    const caught = call.catch((error: unknown) => error);
+    await s.clock.advance('31s');
+    expect(await caught).toMatchObject({ message: 'b' });
+    expect(s.actions()).toEqual(['unrecorded']);
+  });
+});
+
+describe('within a transaction of the caller', () => {
+  function transactional() {
+    const s = stage();
+    const store = { ...s.store, transactional: true };
+    const once = <T>(fn: (claim: Claim) => T, options: IdempotentOptions = {}) =>
+      idempotent(store, 'k', fn, { clock: s.clock, ...options });
+    return { ...s, once };
+  }
+
+  it('no lease is renewed', async () => {
+    const s = transactional();
+    const first = work();
+    const running = s.once(first.fn);
+    await s.clock.advance('10m');
+    first.resolve('paid');
+    expect(await running).toBe('paid');
+    expect(s.calls).toEqual(['claim', 'record']);
+  });
+
+  it('a record that fails is an error, so that the caller rolls back', async () => {
+    const s = transactional();
+    s.fault('record', 'down');
+    const error = await failing(s.once(() => 1));
+    expect(error).toMatchObject({ code: 'IDEMPOTENCY_STORE_FAILED' });
+    expect(error.message).toContain('roll back');
+    expect(s.calls).toEqual(['claim', 'record']);
+  });
+
+  it('a failure that cannot be stored is that of the work', async () => {
+    const s = transactional();
+    s.fault('record', 'down');
+    const call = s.once(() => Promise.reject(new Error('no')), { storeFailures: true });
+    await expect(call).rejects.toThrow('no');
+  });
+
+  it('nothing is let go after a claim that failed, but after work that failed', async () => {
+    const s = transactional();
+    s.fault('claim', 'down', 'down', 'down');
+    const call = failing(s.once(() => 1));
+    await s.clock.advance('1s');
+    await call;
+    expect(s.calls).not.toContain('release');
+    await expect(s.once(() => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    expect(s.calls.at(-1)).toBe('release');
+  });
+});
+
+describe('bad input is refused before the work', () => {
+  const memory = memoryIdempotency();
+  const fn = vi.fn(() => 1);
+  it.each<[string, unknown[], string]>([
+    ['an empty key', [memory, '', fn], 'INVALID_KEY'],
+    ['a long key', [memory, 'x'.repeat(256), fn], 'INVALID_KEY'],
+    ['a promise for the work', [memory, 'k', Promise.resolve(1)], 'NOT_A_FUNCTION'],
+    ['no store', [undefined, 'k', fn], 'INVALID_CONFIG'],
+    ['half a store', [{ claim: () => 1 }, 'k', fn], 'INVALID_CONFIG'],
+    ['a misspelt option', [memory, 'k', fn, { leese: 1 }], 'INVALID_CONFIG'],
+    ['a lease of nothing', [memory, 'k', fn, { lease: 0 }], 'INVALID_CONFIG'],
+    ['an audit that is no function', [memory, 'k', fn, { audit: {} }], 'INVALID_CONFIG'],
+    ['a payload with a BigInt', [memory, 'k', fn, { payload: { a: 1n } }], 'NOT_JSON'],
+    ['a payload with a function', [memory, 'k', fn, { payload: [fn] }], 'NOT_JSON'],
+    ['a payload with a lone surrogate', [memory, 'k', fn, { payload: '\ud800' }], 'NOT_JSON'],
+    ['metadata that is no JSON', [memory, 'k', fn, { metadata: 1n }], 'NOT_JSON'],
+    ['metadata that is a function', [memory, 'k', fn, { metadata: fn }], 'NOT_JSON'],
+    [
+      'metadata that is too large',
+      [memory, 'k', fn, { metadata: 'x'.repeat(20_000) }],
+      'INVALID_VALUE',
+    ],
+    [
+      'metadata that throws',
+      [
+        memory,
+        'k',
+        fn,
+        {
+          metadata: {
+            toJSON() {
+              throw 'odd';
+            },
+          },
+        },
+      ],
+      'NOT_JSON',
+    ],
+  ])('%s', async (_, args, code) => {
+    const call = (idempotent as unknown as (...args: unknown[]) => Promise<unknown>)(...args);
+    await expect(call).rejects.toMatchObject({ code });
+    expect(fn).not.toHaveBeenCalled();
+  });
+});
+
+it('an error of this kind is known by its name', () => {
+  expect(isIdempotencyError(new IdempotencyError('IDEMPOTENCY_CONFLICT', 'x'))).toBe(true);
+  expect(isIdempotencyError(new Error('x'))).toBe(false);
+  expect(isIdempotencyError(undefined)).toBe(false);
+});
