@@ -6,4 +6,5 @@ export { didYouMean, nearest } from './faults.ts';
 export { defaultOf, type Field, type Fields, joinPath, readFields, type Values } from './fields.ts';
 export { defined } from './policy.ts';
 export { hash64, unitRandom } from './random.ts';
+export { answerOf, claimOf, isHeldBy, type KeyEntry, recordedOf } from './idempotency/entry.ts';
 export { freshId, reportFault, systemClock } from './system.ts';

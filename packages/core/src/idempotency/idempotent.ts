@@ -126,8 +126,8 @@ async function claim(call: Call): Promise<Claimed> {
     }
     if (attempt === 1) audit.tell('wait', { remaining_ms: Math.ceil(answer.remainingMs) });
     const pauseMs = delayFor(pauses, { attempt, random: unitRandom(0, owner, attempt) });
-    // When the lease may be over is a good time to look; a store that says 0 does not know.
-    const untilFreeMs = Math.max(1, Math.ceil(answer.remainingMs));
+    // When the lease may be over is a good time to look. A store that says 0 does not know.
+    const untilFreeMs = Math.ceil(answer.remainingMs) || Infinity;
     const leftMs = settings.maxWaitMs - waitedMs;
     await pause(clock, Math.min(pauseMs, untilFreeMs, leftMs), signal);
   }

@@ -1,15 +1,8 @@
 import type { Clock } from '../clock.ts';
 import { systemClock } from '../system.ts';
+import { answerOf, claimOf, isHeldBy, type KeyEntry, recordedOf } from './entry.ts';
 import { IdempotencyError } from './idempotency-error.ts';
-import { isSamePayload } from './key.ts';
-import type {
-  ClaimAnswer,
-  ClaimRequest,
-  IdempotencyEntry,
-  IdempotencyStore,
-  NewRecord,
-  Outcome,
-} from './store.ts';
+import type { ClaimAnswer, ClaimRequest, IdempotencyStore } from './store.ts';
 
 export interface MemoryIdempotencyOptions {
   /** The keys that are kept at most (100 000). Past that a new key is refused: none is forgotten in silence. */
@@ -17,38 +10,19 @@ export interface MemoryIdempotencyOptions {
   clock?: Clock | undefined;
 }
 
-interface Entry {
-  owner: string;
-  fingerprint: string;
-  fencingToken: number;
-  claims: number;
-  /** By the monotonic clock, like `expiresAtMs`. */
-  leaseEndMs: number;
-  outcome?: Outcome;
-  metadata?: string;
-  recordedAtMs: number;
-  expiresAtMs: number;
-}
-
 const MAX_KEYS = 100_000;
 
 /** Keys in the memory of this process: for tests, and for effects that end with the process. */
 export function memoryIdempotency(options: MemoryIdempotencyOptions = {}): IdempotencyStore {
   const { maxKeys = MAX_KEYS, clock = systemClock } = options;
-  const entries = new Map<string, Entry>();
+  // Times in here are those of the monotonic clock: nobody else shares this store.
+  const entries = new Map<string, KeyEntry>();
   let lastToken = 0;
 
   /** What has expired is gone. */
-  function find(key: string): Entry | undefined {
+  function find(key: string): KeyEntry | undefined {
     const entry = entries.get(key);
-    if (!entry || clock.monotonic() < entry.expiresAtMs) return entry;
-    entries.delete(key);
-    return undefined;
-  }
-
-  function ownedBy(key: string, owner: string): Entry | undefined {
-    const entry = find(key);
-    return entry?.owner === owner ? entry : undefined;
+    return entry && clock.monotonic() < entry.expiresAtMs ? entry : undefined;
   }
 
   function prune(limit: number): number {
@@ -62,62 +36,41 @@ export function memoryIdempotency(options: MemoryIdempotencyOptions = {}): Idemp
   }
 
   return {
-    claim({ key, owner, fingerprint, leaseMs, takeOver }: ClaimRequest): ClaimAnswer {
+    claim(request: ClaimRequest): ClaimAnswer {
+      const { key } = request;
       const found = find(key);
-      if (found && (found.owner !== owner || found.outcome)) {
-        const seen = entryOf(found, clock.monotonic());
-        const isFree = seen.state === 'abandoned' && isSamePayload(found.fingerprint, fingerprint);
-        if (!isFree || !takeOver) return seen;
-      }
+      const claimed = claimOf(found, request, clock.monotonic(), lastToken + 1);
+      if ('answer' in claimed) return claimed.answer;
       if (!found && entries.size >= maxKeys && prune(maxKeys) === 0) throw full(maxKeys);
-      const claims = found ? found.claims + (found.owner === owner ? 0 : 1) : 1;
-      entries.set(key, {
-        owner,
-        fingerprint: fingerprint || (found?.fingerprint ?? ''),
-        fencingToken: (lastToken += 1),
-        claims,
-        leaseEndMs: clock.monotonic() + leaseMs,
-        recordedAtMs: 0,
-        expiresAtMs: Infinity,
-      });
-      return { state: 'claimed', fencingToken: lastToken, claims };
+      const { entry } = claimed;
+      const { fencingToken, claims } = entry;
+      lastToken = fencingToken;
+      entries.set(key, entry);
+      return { state: 'claimed', fencingToken, claims };
     },
     renew(key, owner, leaseMs) {
-      const entry = ownedBy(key, owner);
-      if (!entry || entry.outcome) return false;
+      const entry = find(key);
+      if (!isHeldBy(entry, owner)) return false;
       entry.leaseEndMs = clock.monotonic() + leaseMs;
       return true;
     },
-    record(key, owner, { outcome, metadata, expiresInMs = Infinity }: NewRecord) {
-      const entry = ownedBy(key, owner);
-      if (!entry) return false;
-      entry.outcome = outcome;
-      if (metadata !== undefined) entry.metadata = metadata;
-      entry.recordedAtMs = clock.now();
-      entry.expiresAtMs = clock.monotonic() + expiresInMs;
+    record(key, owner, record) {
+      const entry = find(key);
+      if (entry?.owner !== owner) return false;
+      entries.set(key, recordedOf(entry, record, clock.monotonic(), clock.now()));
       return true;
     },
     read(key) {
       const entry = find(key);
-      return entry && entryOf(entry, clock.monotonic());
+      return entry && answerOf(entry, clock.monotonic());
     },
     release(key, owner) {
       const entry = find(key);
-      if (!entry || (owner !== undefined && (entry.owner !== owner || entry.outcome))) return false;
-      return entries.delete(key);
+      if (owner !== undefined && !isHeldBy(entry, owner)) return false;
+      return entry !== undefined && entries.delete(key);
     },
     prune,
   };
-}
-
-function entryOf(entry: Entry, nowMs: number): IdempotencyEntry {
-  const { fingerprint, outcome, metadata, recordedAtMs, leaseEndMs } = entry;
-  if (outcome) {
-    const more = metadata === undefined ? {} : { metadata };
-    return { state: 'done', fingerprint, outcome, ...more, recordedAtMs };
-  }
-  if (leaseEndMs <= nowMs) return { state: 'abandoned', fingerprint };
-  return { state: 'held', fingerprint, remainingMs: leaseEndMs - nowMs };
 }
 
 function full(maxKeys: number): IdempotencyError {

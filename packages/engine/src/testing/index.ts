@@ -1,6 +1,11 @@
 export { type AuditSetup, auditSuite, type OpenedAudit } from './audit-suite.ts';
 export type { OpenedBroker } from './broker-fixtures.ts';
 export { type BrokerSetup, brokerSuite } from './broker-suite.ts';
+export {
+  type IdempotencySetup,
+  idempotencySuite,
+  type OpenedIdempotency,
+} from './idempotency-suite.ts';
 export { inboxSuite } from './inbox-suite.ts';
 export { modelSuite, type ModelSetup } from './model.ts';
 export { scheduleSuite } from './schedule-suite.ts';

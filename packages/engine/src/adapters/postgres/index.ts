@@ -13,6 +13,11 @@ import { PostgresStore } from './store.ts';
 export { type Advice, adviceOn } from './advice.ts';
 export type { PostgresClient, PostgresPool } from './database.ts';
 export { examine } from './examine.ts';
+export {
+  type PostgresIdempotency,
+  postgresIdempotency,
+  type PostgresIdempotencyOptions,
+} from './idempotency/store.ts';
 export type { Findings, Holder, IndexFinding, TableFinding } from './findings.ts';
 export type { PostgresOptions } from './options.ts';
 export { postgresSticky, type PostgresStickyOptions } from './sticky.ts';

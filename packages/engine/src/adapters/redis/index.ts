@@ -1,1 +1,6 @@
 export { type RedisSticky, redisSticky, type RedisStickyOptions } from './sticky.ts';
+export {
+  redisIdempotency,
+  type RedisIdempotencyOptions,
+  type RedisScripts,
+} from './idempotency/store.ts';

@@ -23,14 +23,21 @@ export interface Place {
   name: string | URL;
 }
 
+/** Creates the tables of this program, or updates them. */
+type Migrate = (db: DatabaseSync, path: string) => void;
+
 /** Opens the file, making it and its folder where they are missing, with the schema of this program. */
-export function connect({ path, name }: Place, maxFileBytes: number | undefined): DatabaseSync {
+export function connect(
+  { path, name }: Place,
+  maxFileBytes: number | undefined,
+  prepare: Migrate = migrate,
+): DatabaseSync {
   const folder = dirname(path);
   mkdirSync(folder, { recursive: true });
   assertLocal(folder);
   assertFileOfLog(path);
   try {
-    return opened(name, path, maxFileBytes);
+    return opened(name, path, maxFileBytes, prepare);
   } catch (error) {
     // SQLite does not say why it cannot; where nothing may be written this throws, and says so.
     if (isCannotOpen(error)) accessSync(existsSync(path) ? path : folder, constants.W_OK);
@@ -72,7 +79,12 @@ export function prepareRows(db: DatabaseSync, sql: string): StatementSync {
 /** The rows of a statement of `prepareRows`. Its types do not know of arrays. */
 export type Row = SQLOutputValue[];
 
-function opened(name: string | URL, path: string, maxFileBytes: number | undefined): DatabaseSync {
+function opened(
+  name: string | URL,
+  path: string,
+  maxFileBytes: number | undefined,
+  prepare: Migrate,
+): DatabaseSync {
   const db = new DatabaseSync(name);
   try {
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
@@ -86,7 +98,7 @@ function opened(name: string | URL, path: string, maxFileBytes: number | undefin
     db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
     // What a statement with triggers needs to undo itself: a few pages, which would else go to a file of their own.
     db.exec('PRAGMA temp_store = MEMORY');
-    migrate(db, path);
+    prepare(db, path);
     // Afterwards: a file that is nearly full must get to the next schema, or nobody could make room in it.
     if (maxFileBytes !== undefined) limitSize(db, maxFileBytes);
     return db;

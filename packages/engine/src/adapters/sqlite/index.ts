@@ -7,6 +7,7 @@ import { SqliteStore } from './store.ts';
 
 export { type Advice, adviceOn } from './advice.ts';
 export { examine, type Findings } from './examine.ts';
+export { sqliteIdempotency } from './idempotency/store.ts';
 export type { SqliteOptions } from './options.ts';
 export { sqliteSticky } from './sticky.ts';
 

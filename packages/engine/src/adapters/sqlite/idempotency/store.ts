@@ -1,0 +1,126 @@
+import type {
+  ClaimAnswer,
+  ClaimRequest,
+  Clock,
+  IdempotencyEntry,
+  IdempotencyStore,
+  NewRecord,
+} from 'redrive';
+import { answerOf, claimOf, isHeldBy, recordedOf } from 'redrive/internal';
+import { connect, connectReader } from '../connection.ts';
+import { Database } from '../database.ts';
+import { KeyTable } from './key-table.ts';
+import { migrateIdempotency } from './schema.ts';
+import { readOptions, type SqliteOptions } from '../options.ts';
+
+/**
+ * Idempotency keys in one file, which several processes of one machine may share. It may be the file of an engine: the
+ * keys have a table of their own. Every change is on the disk before it is answered.
+ */
+export function sqliteIdempotency(
+  file: string | URL,
+  options: SqliteOptions = {},
+): IdempotencyStore {
+  const { place, clock, random, busyLimitMs, maxFileBytes, onFault } = readOptions(file, options);
+  const database = new Database<KeyTable>({
+    path: place.path,
+    clock,
+    random,
+    busyLimitMs,
+    connect: () => connect(place, maxFileBytes, migrateIdempotency),
+    connectReader: () => connectReader(place),
+    prepare: (db) => new KeyTable(db),
+    report: onFault,
+  });
+  return new SqliteIdempotency(database, clock);
+}
+
+class SqliteIdempotency implements IdempotencyStore {
+  readonly #database: Database<KeyTable>;
+  readonly #clock: Clock;
+
+  constructor(database: Database<KeyTable>, clock: Clock) {
+    this.#database = database;
+    this.#clock = clock;
+  }
+
+  claim(request: ClaimRequest): Promise<ClaimAnswer> {
+    // A result is found without a lock.
+    return this.#write<ClaimAnswer>(
+      (table, nowMs) => {
+        const found = table.find(request.key, nowMs);
+        const claimed = claimOf(found, request, nowMs, nowMs * 1000);
+        if ('answer' in claimed) return claimed.answer;
+        const { entry } = claimed;
+        table.save(request.key, entry);
+        return { state: 'claimed', fencingToken: entry.fencingToken, claims: entry.claims };
+      },
+      (table, nowMs) => {
+        const found = table.find(request.key, nowMs);
+        return found?.outcome && answerOf(found, nowMs);
+      },
+    );
+  }
+
+  renew(key: string, owner: string, leaseMs: number): Promise<boolean> {
+    return this.#write((table, nowMs) => {
+      const entry = table.find(key, nowMs);
+      if (!isHeldBy(entry, owner)) return false;
+      table.save(key, { ...entry, leaseEndMs: nowMs + leaseMs });
+      return true;
+    });
+  }
+
+  async record(key: string, owner: string, record: NewRecord): Promise<boolean> {
+    await this.#database.open();
+    return this.#database.writeEnd((table) => {
+      const nowMs = this.#now();
+      const entry = table.find(key, nowMs);
+      if (entry?.owner !== owner) return false;
+      table.save(key, recordedOf(entry, record, nowMs, nowMs));
+      return true;
+    });
+  }
+
+  async read(key: string): Promise<IdempotencyEntry | undefined> {
+    await this.#database.open();
+    return this.#database.read((table) => {
+      const nowMs = this.#now();
+      const entry = table.find(key, nowMs);
+      return entry && answerOf(entry, nowMs);
+    });
+  }
+
+  release(key: string, owner?: string): Promise<boolean> {
+    return this.#write((table, nowMs) => {
+      const entry = table.find(key, nowMs);
+      if (!entry || (owner !== undefined && !isHeldBy(entry, owner))) return false;
+      table.delete(key);
+      return true;
+    });
+  }
+
+  prune(limit: number): Promise<number> {
+    return this.#write((table, nowMs) => table.prune(nowMs, limit));
+  }
+
+  close(): Promise<void> {
+    return this.#database.close();
+  }
+
+  /** The time is that of the lock, not of the call. `work` may be called again. */
+  async #write<R>(
+    work: (table: KeyTable, nowMs: number) => R,
+    glance?: (table: KeyTable, nowMs: number) => R | undefined,
+  ): Promise<R> {
+    await this.#database.open();
+    return this.#database.write(
+      (table) => work(table, this.#now()),
+      glance && ((table) => glance(table, this.#now())),
+    );
+  }
+
+  #now(): number {
+    return Math.floor(this.#clock.now());
+  }
+}
