@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 /** Which of them: those of whole processes and of every version (`long`), or those that take a minute and more each (`storm`). */
 const kind = process.env['REDRIVE_TESTS'];
 /** On the oldest version of PostgreSQL too. */
-const versions = 'packages/engine/src/adapters/postgres/*.test.ts';
+const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
 /** Long ones, with processes and servers that come and go. */
 const slow = [
   'test/docs/examples.test.ts',

@@ -160,7 +160,9 @@ export const upkeepCases: CaseTable<KeyStage, IdempotencyNeed> = {
       await claim('x', { key: 'held', leaseMs: SHORT_MS });
       await claimUntil(stage, 'abandoned', 'y', { key: 'held', takeOver: false });
       await until('the end of the results', async () =>
-        (await Promise.all(keys.map(async (key) => store.read(key)))).every((one) => one === undefined),
+        (await Promise.all(keys.map(async (key) => store.read(key)))).every(
+          (one) => one === undefined,
+        ),
       );
       equal(await store.prune(3), 3);
       equal(await store.prune(1000), 2);
