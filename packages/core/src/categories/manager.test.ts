@@ -410,6 +410,21 @@ describe('work under an idempotency key', () => {
     expect(seen).toEqual([1, 'k', 1, undefined]);
   });
 
+  it('is not tried again after its claim was lost', async () => {
+    const clock = virtualClock(NOW);
+    const manager = createRetryManager({ clock, idempotencyOptions: { lease: '3s' } });
+    const fn = flaky(9);
+    const policy = { base: '10s', jitter: 'none' } as const;
+    const call = manager
+      .execute('KV_PUT', 'x', fn, { idempotencyKey: 'k', policy })
+      .catch((error: unknown) => error);
+    await clock.advance('1s');
+    await manager.idempotency.clear('k');
+    await clock.run();
+    expect(await call).toMatchObject({ code: 'IDEMPOTENCY_LEASE_LOST' });
+    expect(fn).toHaveBeenCalledTimes(1);
+  });
+
   it('is not recorded when it is exhausted, and may run again', async () => {
     const { manager, over } = stage();
     const options = { idempotencyKey: 'k' };

@@ -1,6 +1,5 @@
 import type { Clock } from '../clock.ts';
 import { isThenable } from '../notify.ts';
-import { definePolicy } from '../policy.ts';
 import { retry } from '../retry.ts';
 import type { MaybePromise } from './store.ts';
 
@@ -20,34 +19,62 @@ interface Patience {
  * Calls a store under a timeout, and again where that failed. Every call of a store may be repeated: its answer may have
  * been lost after it took effect.
  */
-export function ask<T>(call: () => MaybePromise<T>, patience: Patience): MaybePromise<T> {
-  const { clock, timeoutMs, forMs, maxAttempts = 3 } = patience;
-  const first = begin(call);
-  // The memory store answers at once.
-  if (first.kind === 'answer' && !isThenable(first.answer)) return first.answer;
-  let begun: typeof first | undefined = first;
-  const again = (): MaybePromise<T> => {
-    const now = begun ?? begin(call);
-    begun = undefined;
-    if (now.kind === 'error') throw now.error;
-    return now.answer;
-  };
-  const policy = definePolicy({
-    maxAttempts: forMs === undefined ? maxAttempts : 1_000_000,
-    base: 50,
-    cap: 1000,
-    attemptTimeout: timeoutMs,
-    retryOn: ['any'],
-    neverOn,
-    ...(forMs === undefined ? {} : { deadline: Math.max(1, forMs) }),
-  });
-  return retry(again, policy, { clock });
+export async function ask<T>(call: () => MaybePromise<T>, patience: Patience): Promise<T> {
+  const { clock, timeoutMs } = patience;
+  const startedAtMs = clock.monotonic();
+  try {
+    const answer = call();
+    // The memory store answers at once.
+    return isThenable(answer) ? await within(clock, timeoutMs, answer) : answer;
+  } catch (error) {
+    return askAgain(call, patience, { error }, clock.monotonic() - startedAtMs);
+  }
 }
 
-function begin<T>(call: () => MaybePromise<T>) {
-  try {
-    return { kind: 'answer', answer: call() } as const;
-  } catch (error) {
-    return { kind: 'error', error } as const;
-  }
+/** The rest of the attempts, of which the first has failed. Only here a policy is made. */
+function askAgain<T>(
+  call: () => MaybePromise<T>,
+  { clock, timeoutMs, forMs, maxAttempts = 3 }: Patience,
+  failed: { error: unknown },
+  elapsedMs: number,
+): Promise<T> {
+  let first: typeof failed | undefined = failed;
+  const next = (): MaybePromise<T> => {
+    if (!first) return call();
+    const { error } = first;
+    first = undefined;
+    throw error;
+  };
+  return retry(
+    next,
+    {
+      maxAttempts: forMs === undefined ? maxAttempts : 1_000_000,
+      base: 50,
+      cap: 1000,
+      attemptTimeout: timeoutMs,
+      retryOn: ['any'],
+      neverOn,
+      deadline: forMs === undefined ? undefined : Math.max(1, forMs - elapsedMs),
+    },
+    { clock },
+  );
+}
+
+/** The timer is cheaper than an attempt of `retry` with a timeout, and a store is asked twice for every effect. */
+function within<T>(clock: Clock, timeoutMs: number, answer: PromiseLike<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.setTimer(() => {
+      reject(new DOMException(`The store did not answer within ${timeoutMs} ms.`, 'TimeoutError'));
+    }, timeoutMs);
+    answer.then(
+      (value) => {
+        clock.clearTimer(timer);
+        resolve(value);
+      },
+      (error: unknown) => {
+        clock.clearTimer(timer);
+        reject(error);
+      },
+    );
+  });
 }

@@ -66,6 +66,10 @@ function stage() {
     idempotent(store, key, fn, { clock, audit, ...options });
   /** So often and no more. */
   const fault = (method: Method, ...list: Fault[]) => void faults.set(method, list);
+  const sleep = (ms: number) =>
+    new Promise<void>((resolve) => {
+      clock.setTimer(resolve, ms);
+    });
   const arrive = () => late.splice(0).forEach((one) => one());
   return {
     clock,
@@ -74,6 +78,7 @@ function stage() {
     once,
     fault,
     arrive,
+    sleep,
     calls,
     events,
     actions,
@@ -388,6 +393,22 @@ describe('a second caller while the first runs', () => {
     expect(await caught).toMatchObject({ message: 'enough' });
   });
 
+  it('asks at its own pace where the store does not know when the key may be free', async () => {
+    const s = stage();
+    let claims = 0;
+    const claim = () => {
+      claims += 1;
+      return { state: 'held', fingerprint: '', remainingMs: 0 } as const;
+    };
+    const call = failing(
+      idempotent({ ...s.store, claim }, 'k', () => 1, { clock: s.clock, maxWait: '10s' }),
+    );
+    await s.clock.advance('10s');
+    expect(await call).toMatchObject({ code: 'IDEMPOTENCY_CONFLICT', retryAfterMs: 0 });
+    expect(claims).toBeGreaterThan(8);
+    expect(claims).toBeLessThan(40);
+  });
+
   it('asks no store when its signal is aborted already', async () => {
     const s = stage();
     const signal = AbortSignal.abort(new Error('too late'));
@@ -542,7 +563,26 @@ describe('the lease', () => {
     expect(await s.once(() => 'again')).toBe('paid');
   });
 
-  it('counts from before the claim was sent', async () => {
+  it('counts from before the claim was sent, since the store may have begun it then', async () => {
+    const s = stage();
+    const first = work();
+    const slow = async (request: Parameters<IdempotencyStore['claim']>[0]) => {
+      const answer = await s.memory.claim(request);
+      await s.sleep(3000);
+      return answer;
+    };
+    const away = () => Promise.reject(new Error('down'));
+    const store = { ...s.store, claim: slow, renew: away };
+    const running = idempotent(store, 'k', first.fn, { clock: s.clock, lease: '10s' });
+    await s.clock.advance(9999);
+    expect(first.claims[0]!.signal.aborted).toBe(false);
+    await s.clock.advance(1);
+    expect(first.claims[0]!.signal.aborted).toBe(true);
+    first.resolve('paid');
+    await running;
+  });
+
+  it('counts from the claim that was answered, not from one before it', async () => {
     const s = stage();
     const first = work();
     s.fault('claim', 'no answer');
@@ -555,6 +595,69 @@ describe('the lease', () => {
     expect(first.claims[0]!.signal.aborted).toBe(true);
     first.resolve('paid');
     await running;
+  });
+
+  it('that is over leaves time for one record all the same', async () => {
+    const s = stage();
+    const first = work();
+    const slow = async (...args: Parameters<IdempotencyStore['record']>) => {
+      await s.sleep(1000);
+      return s.memory.record(...args);
+    };
+    const store = { ...s.store, renew: () => Promise.reject(new Error('down')), record: slow };
+    const actions: unknown[] = [];
+    const running = idempotent(store, 'k', first.fn, {
+      clock: s.clock,
+      lease: '3s',
+      audit: ({ action }) => actions.push(action),
+    });
+    await s.clock.advance('10s');
+    first.resolve('paid');
+    await s.clock.advance('2s');
+    expect(await running).toBe('paid');
+    expect(actions).toEqual(['record']);
+  });
+
+  it('that was lost stores no failure, since the work was stopped', async () => {
+    const s = stage();
+    const first = work();
+    s.fault('renew', ...Array.from({ length: 50 }, () => 'down' as const));
+    const running = failing(s.once(first.fn, { lease: '3s', storeFailures: true }));
+    await s.clock.advance('10s');
+    first.reject(new Error('aborted'));
+    expect(await running).toMatchObject({ code: 'IDEMPOTENCY_LEASE_LOST' });
+    expect(await s.memory.read('k')).toBeUndefined();
+  });
+
+  it('counts from before a renewal was sent', async () => {
+    const s = stage();
+    const first = work();
+    let renewals = 0;
+    const slowOnce = async (...args: Parameters<IdempotencyStore['renew']>) => {
+      renewals += 1;
+      if (renewals > 1) throw new Error('down');
+      const isMine = await s.memory.renew(...args);
+      await s.sleep(2000);
+      return isMine;
+    };
+    const store = { ...s.store, renew: slowOnce };
+    const running = idempotent(store, 'k', first.fn, { clock: s.clock, lease: '9s' });
+    // Sent after a third of the lease, so that the key is sure for nine seconds from then on.
+    await s.clock.advance(11_999);
+    expect(first.claims[0]!.signal.aborted).toBe(false);
+    await s.clock.advance(1);
+    expect(first.claims[0]!.signal.aborted).toBe(true);
+    first.resolve('paid');
+    await running;
+  });
+
+  it('is over with the work: a signal that is aborted later aborts nothing', async () => {
+    const s = stage();
+    const controller = new AbortController();
+    const signals: AbortSignal[] = [];
+    await s.once(({ signal }) => void signals.push(signal), { signal: controller.signal });
+    controller.abort();
+    expect(signals[0]!.aborted).toBe(false);
   });
 
   it('passes the signal of the caller on', async () => {
@@ -726,7 +829,16 @@ describe('a store that fails', () => {
   it('by throwing at once, or by being full', async () => {
     const memory = memoryIdempotency({ maxKeys: 1 });
     await idempotent(memory, 'a', () => 1);
-    const error = await failing(idempotent(memory, 'b', () => 1));
+    let claims = 0;
+    const counting: IdempotencyStore = {
+      ...memory,
+      claim(request) {
+        claims += 1;
+        return memory.claim(request);
+      },
+    };
+    const error = await failing(idempotent(counting, 'b', () => 1));
+    expect(claims).toBe(1);
     expect(error).toMatchObject({
       code: 'IDEMPOTENCY_STORE_FAILED',
       cause: { code: 'IDEMPOTENCY_STORE_FULL' },

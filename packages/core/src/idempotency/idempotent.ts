@@ -57,7 +57,7 @@ export async function idempotent<T>(
   const call: Call = {
     store,
     key,
-    owner: freshId(),
+    owner: ownerToken(),
     fingerprint: fingerprintOf(options.payload),
     settings,
     audit,
@@ -69,6 +69,29 @@ export async function idempotent<T>(
     return fn({ signal, fencingToken: undefined }) as Awaited<T>;
   }
   return perform(call, fn, claimed);
+}
+
+let process: string | undefined;
+let calls = 0;
+
+/** Unlike any other in the world: random once per process, and then counted. */
+export function ownerToken(): string {
+  process ??= freshId();
+  return `${process}-${++calls}`;
+}
+
+class LeasedClaim implements Claim {
+  readonly fencingToken: number;
+  readonly #lease: Lease;
+
+  constructor(lease: Lease, fencingToken: number) {
+    this.#lease = lease;
+    this.fencingToken = fencingToken;
+  }
+
+  get signal(): AbortSignal {
+    return this.#lease.signal;
+  }
 }
 
 /** One call of `idempotent`. */
@@ -143,7 +166,7 @@ async function perform<T>(
   const lease = new Lease({ ...call, ...settings, sentAtMs });
   let result: Awaited<T>;
   try {
-    result = await fn({ signal: lease.signal, fencingToken });
+    result = await fn(new LeasedClaim(lease, fencingToken));
   } catch (error) {
     lease.stop();
     await fail(call, lease, error);

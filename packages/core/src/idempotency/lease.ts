@@ -27,8 +27,9 @@ export class Lease {
   /** Why the claim is not sure any more. */
   lost: IdempotencyError | undefined;
   readonly #options: LeaseOptions;
-  readonly #controller = new AbortController();
-  readonly #onAbort = () => this.#controller.abort(this.#options.signal?.reason);
+  /** Made when it is touched: most work never looks at its signal. */
+  #controller: AbortController | undefined;
+  #abort: { reason: unknown } | undefined;
   #timer: unknown;
   #isOver = false;
 
@@ -37,12 +38,16 @@ export class Lease {
     this.sureUntilMs = options.sentAtMs + options.leaseMs;
     const { signal } = options;
     if (signal?.aborted) this.#onAbort();
-    else signal?.addEventListener('abort', this.#onAbort, { once: true });
+    else if (signal) signal.addEventListener('abort', this.#onAbort, { once: true });
     // Without a lease the claim is held by a transaction.
     if (!options.store.transactional) this.#wait(options.leaseMs / BEATS);
   }
 
   get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#abort) this.#controller.abort(this.#abort.reason);
+    }
     return this.#controller.signal;
   }
 
@@ -81,7 +86,14 @@ export class Lease {
 
   #lose(why: string): void {
     this.lost = leaseLost(why);
-    this.#controller.abort(this.lost);
+    this.#end(this.lost);
+  }
+
+  readonly #onAbort = () => this.#end(this.#options.signal?.reason);
+
+  #end(reason: unknown): void {
+    this.#abort = { reason };
+    this.#controller?.abort(reason);
   }
 }
 

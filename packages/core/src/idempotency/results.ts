@@ -1,8 +1,7 @@
 import { ask } from './ask.ts';
-import { freshId } from '../system.ts';
 import { KeyAudit } from './events.ts';
 import { IdempotencyError, type StoredFailure } from './idempotency-error.ts';
-import { assertStore } from './idempotent.ts';
+import { assertStore, ownerToken } from './idempotent.ts';
 import { assertKey, fingerprintOf } from './key.ts';
 import { type IdempotentOptions, noOptions, readIdempotentOptions } from './options.ts';
 import { outcomeOf } from './outcome.ts';
@@ -62,7 +61,7 @@ export async function recordResult(
   if (outcome.kind === 'unstored') {
     throw new IdempotencyError('RESULT_NOT_STORED', `Nothing was recorded: ${outcome.text}.`);
   }
-  const owner = freshId();
+  const owner = ownerToken();
   const fingerprint = fingerprintOf(options.payload);
   const request = { key, owner, fingerprint, leaseMs: 4 * storeTimeoutMs, takeOver: true };
   const answer = await ask(() => store.claim(request), patience);

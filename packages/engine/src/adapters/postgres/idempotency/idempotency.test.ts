@@ -132,6 +132,32 @@ describePostgres(({ freshDatabase }) => {
       expect(await effects()).toBe(0);
     });
 
+    test('the transaction holds the key: no lease is renewed', async () => {
+      const { client, insert } = await begin();
+      const texts: string[] = [];
+      const spy = {
+        query: (text: string, values?: unknown[]) => {
+          texts.push(text);
+          return client.query(text, values);
+        },
+      };
+      const inside = store.within(spy);
+      expect(inside.transactional).toBe(true);
+      const work = async () => {
+        // Some renewals would have come meanwhile.
+        await client.query('SELECT pg_sleep(0.2)');
+        return insert();
+      };
+      await idempotent(inside, key, work, { lease: 60 });
+      expect(texts.map((text) => /SAVEPOINT|INSERT|UPDATE/.exec(text)?.[0])).toEqual([
+        'SAVEPOINT',
+        'INSERT',
+        'UPDATE',
+      ]);
+      await client.query('ROLLBACK');
+      client.release();
+    });
+
     test('a rollback takes both back, and the key is free at once', async () => {
       const { client, insert } = await begin();
       await idempotent(store.within(client), key, insert);

@@ -108,8 +108,11 @@ class PostgresKeys implements IdempotencyStore {
 
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const { key, owner, fingerprint, leaseMs, takeOver } = request;
+    const fresh = [key, owner, fingerprint, leaseMs];
+    const [inserted] = await this.#ask(this.#texts.insert, fresh);
+    if (inserted) return { state: 'claimed', fencingToken: Number(inserted[0]), claims: 1 };
     for (let attempt = 1; ; attempt++) {
-      const values = [key, owner, fingerprint, leaseMs, takeOver];
+      const values = [...fresh, takeOver];
       const [row = []] = await this.#ask(this.#texts.claim, values);
       const [mine, token, claims, ...columns] = row;
       if (token != null) {

@@ -2,6 +2,8 @@ import type { KeyNames } from './schema.ts';
 
 /** The statements of the store. Every value comes back as text: a client of the caller's own parses in its own way. */
 export interface KeyTexts {
+  /** A claim of a key that nobody has used: the usual case, and a fraction of the cost of `claim`. */
+  insert: string;
   claim: string;
   renew: string;
   record: string;
@@ -26,6 +28,10 @@ const entry = `k.fingerprint,
 
 export function textsFor({ keys }: KeyNames): KeyTexts {
   return {
+    insert: `INSERT INTO ${keys} (key, owner, fingerprint, fencing_token, claims, lease_end)
+      SELECT $1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 1, ${inMs('$4')}
+      WHERE pg_try_advisory_xact_lock(hashtextextended($1, ${LOCK_SEED}))
+      ON CONFLICT DO NOTHING RETURNING fencing_token::text`,
     // The advisory lock is only tried. Without it a claim would wait for a transaction of somebody's that has the key, for
     // as long as that takes. The row itself decides: ON CONFLICT sees the newest one, whatever the snapshot is.
     claim: `WITH turn AS MATERIALIZED (
