@@ -17,7 +17,7 @@ describe('readOptions', () => {
 
   it('names a suite that does not exist, and those that do', () => {
     expect(readOptions(['cores']).faults).toEqual([
-      'no suite cores; there are: core, engine, criterion, inbox, route, service',
+      'no suite cores; there are: core, engine, criterion, idempotency, inbox, route, service',
     ]);
   });
 
