@@ -104,8 +104,10 @@ describe('suggestions', () => {
               attempt > 1 && helped >= 0.01 * (executed ?? Infinity) && (executed ?? 0) >= 30,
           );
           let waitMs = 0;
+          let previousMs = 0;
           for (let attempt = 1; attempt < suggested.maxAttempts; attempt++) {
-            waitMs += delayFor(suggested, { attempt });
+            previousMs = delayFor(suggested, { attempt, previousMs });
+            waitMs += previousMs;
           }
           // Means of a few dozen random waits.
           expect(waitMs * 1.5 + 50).toBeGreaterThan(useful.at(-1)?.waitedMs ?? 0);

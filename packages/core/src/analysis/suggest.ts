@@ -53,7 +53,10 @@ export function suggestPolicy(stats: CategoryStats): Suggestion {
   return { ...begin, verdict: 'change', suggested: policy, changes, reasons };
 }
 
-/** Both policies in the simulator: in an outage as long as nine of ten that the category recovered from. */
+/**
+ * Both policies in the simulator: in an outage as long as nine of ten that the category recovered from, and with room for
+ * everybody afterwards. What a crowd does to a service with less room is the business of `simulate` itself.
+ */
 export function simulateSuggestion(
   { present, suggested }: Pick<Suggestion, 'present' | 'suggested'>,
   stats: Pick<CategoryStats, 'recoveredWithinMs'>,
@@ -61,7 +64,7 @@ export function simulateSuggestion(
   const outage = Math.max(1, stats.recoveredWithinMs?.p90 ?? totalWait(present));
   const longest = Math.max(totalWait(present), suggested ? totalWait(suggested) : 0);
   const horizon = Math.min(MAX_HORIZON_MS, Math.max(3_600_000, 2 * (outage + longest)));
-  const world = { outage: Math.min(outage, horizon / 2), horizon };
+  const world = { outage: Math.min(outage, horizon / 2), horizon, capacity: ROOM };
   return {
     present: simulate(present, world),
     ...(suggested ? { suggested: simulate(suggested, world) } : {}),
@@ -69,6 +72,7 @@ export function simulateSuggestion(
 }
 
 const MAX_HORIZON_MS = 30 * 86_400_000;
+const ROOM = 10_000;
 
 /** The attempts and waits that the measurements ask for. */
 function shapeOf(
@@ -169,8 +173,12 @@ function measuredPolicy({ byAttempt, maxAttempts }: CategoryStats): DefinedPolic
 /** The sum of a policy's waits in the mean. Of very many attempts the first hundred are enough. */
 function totalWait(policy: DefinedPolicy): number {
   let total = 0;
+  let previousMs = 0;
   const attempts = Math.min(policy.maxAttempts, 100);
-  for (let attempt = 1; attempt < attempts; attempt++) total += delayFor(policy, { attempt });
+  for (let attempt = 1; attempt < attempts; attempt++) {
+    previousMs = delayFor(policy, { attempt, previousMs });
+    total += previousMs;
+  }
   return total;
 }
 
