@@ -44,6 +44,8 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
       'inboxMaxItems',
       'auditRetentionDays',
       'inboxWebhookUrl',
+      'retryRateAlert',
+      'retryRateWebhookUrl',
     ],
   ],
 ];

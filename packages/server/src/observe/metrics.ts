@@ -27,6 +27,8 @@ interface MetricsOptions {
   eventReaders?: () => number;
   /** Lines that the log has lost since the start. */
   logLinesLost?: () => number;
+  /** Retries of the last minute. */
+  retryRates?: () => { category: string; perMinute: number }[];
 }
 
 /** Whose numbers are shown. */
@@ -67,6 +69,7 @@ export class ServiceMetrics implements Metrics {
   readonly #log: Logger;
   readonly #eventReaders: () => number;
   readonly #logLinesLost: () => number;
+  readonly #retryRates: NonNullable<MetricsOptions['retryRates']>;
   readonly #lanes = new LaneTable();
   readonly #routes = new NameTable();
   readonly #sources = new NameTable();
@@ -81,11 +84,12 @@ export class ServiceMetrics implements Metrics {
   #lanesAt = -Infinity;
   #readingLanes: Promise<void> | undefined;
 
-  constructor({ clock, log, eventReaders = () => 0, logLinesLost = () => 0 }: MetricsOptions) {
-    this.#clock = clock;
-    this.#log = log;
-    this.#eventReaders = eventReaders;
-    this.#logLinesLost = logLinesLost;
+  constructor(options: MetricsOptions) {
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#eventReaders = options.eventReaders ?? (() => 0);
+    this.#logLinesLost = options.logLinesLost ?? (() => 0);
+    this.#retryRates = options.retryRates ?? (() => []);
     // Nothing at all is better than a nought that nobody has counted.
     const { depth, oldestDue, censusAge, censusDuration, clockSkew } = this.#set;
     for (const unknown of [depth, oldestDue, censusAge, censusDuration, clockSkew]) {
@@ -310,12 +314,23 @@ export class ServiceMetrics implements Metrics {
     for (const [outcome, count] of this.#published) published.inc({ outcome }, count);
     leasesLost.inc(this.#leasesLost);
     known.inc(this.#known);
+    this.#writeRates();
     this.criteria.write();
     this.cyoda.write();
     this.#set.eventReaders.set(this.#eventReaders());
     this.#set.logLinesLost.reset();
     this.#set.logLinesLost.inc(this.#logLinesLost());
     if (this.#watched) this.#writeWatched(this.#watched);
+  }
+
+  /** The highest ones, and the sum of the others. */
+  #writeRates(): void {
+    const { retryRate } = this.#set;
+    retryRate.reset();
+    const rates = this.#retryRates().toSorted((a, b) => b.perMinute - a.perMinute);
+    for (const [i, { category, perMinute }] of rates.entries()) {
+      retryRate.inc({ category: i < MAX_NAMES ? category : OTHER }, perMinute);
+    }
   }
 
   #writeWatched({ engine, broker, census }: Watched): void {
