@@ -87,6 +87,28 @@ describe('a suggested policy', () => {
     expect(more.verdict).toBe('change');
   });
 
+  it('is unknown while work waits for an attempt that may help', async () => {
+    // The trail ends before anybody makes the third attempt.
+    const policy = { maxAttempts: 6, schedule: [10, 3_600_000], jitter: 'none' } as const;
+    const events = madeTrail({ policy, work: 60, works: (attempt) => attempt === 3 });
+    const begun = events.filter((event) => event['attempt_number'] !== 3);
+    const { categories } = await auditStats(begun);
+    expect(categories[0]).toMatchObject({ waiting: 60 });
+    expect(suggestPolicy(categories[0]!)).toMatchObject({
+      verdict: 'unknown',
+      reasons: ['No retry up to attempt 2 helped, and work still waits for the next one.'],
+    });
+  });
+
+  it('keeps later attempts while work waits for them', async () => {
+    const policy = { maxAttempts: 6, schedule: [10, 10, 3_600_000], jitter: 'none' } as const;
+    const works = (attempt: number, _: number, random: number) =>
+      attempt === 2 ? random < 0.5 : attempt === 4;
+    const { categories } = await auditStats(madeTrail({ policy, work: 200, works }));
+    expect(categories[0]!.byAttempt).toHaveLength(3);
+    expect(suggestPolicy(categories[0]!).verdict).toBe('keep');
+  });
+
   it('does not drop attempts that too few reached to tell', async () => {
     // Attempt 3 was made 20 times and never helped: that shows nothing.
     const works = (attempt: number, _: number, random: number) => attempt === 2 && random > 0.05;

@@ -45,6 +45,7 @@ export function suggestPolicy(stats: CategoryStats): Suggestion {
   }
   const reasons: string[] = [];
   const wanted = shapeOf(rows, present, stats, reasons);
+  if (!wanted) return { ...begin, verdict: 'unknown', reasons };
   const policy = parsePolicy({ ...plain(present), ...wanted });
   const changes = (['maxAttempts', 'base', 'cap', 'schedule'] as const)
     .filter((field) => JSON.stringify(policy[field]) !== JSON.stringify(present[field]))
@@ -74,17 +75,26 @@ export function simulateSuggestion(
 const MAX_HORIZON_MS = 30 * 86_400_000;
 const ROOM = 10_000;
 
-/** The attempts and waits that the measurements ask for. */
+/** The attempts and waits that the measurements ask for; undefined: they do not say. */
 function shapeOf(
   rows: readonly AttemptStats[],
   present: DefinedPolicy,
   stats: CategoryStats,
   reasons: string[],
-): Policy {
+): Policy | undefined {
   const retries = rows.filter(({ attempt }) => attempt > 1);
   const useful = retries.filter((row) => !isUseless(row));
   const first = useful[0];
   const last = useful.at(-1);
+  const reached = retries.at(-1)?.attempt ?? 1;
+  // Work that waits may recover with an attempt that nobody has made yet.
+  const isOpen = stats.waiting > 0 && reached < present.maxAttempts;
+  if (isOpen && !last) {
+    reasons.push(
+      `No retry up to attempt ${reached} helped, and work still waits for the next one.`,
+    );
+    return undefined;
+  }
   if (!first || !last) {
     const seen = retries.reduce((total, { executed }) => total + (executed ?? 0), 0);
     reasons.push(
@@ -92,12 +102,11 @@ function shapeOf(
     );
     return { maxAttempts: 1 };
   }
-  const unseen = present.maxAttempts - (retries.at(-1)?.attempt ?? 1);
   // Attempts that nobody reached were not shown to be useless: they stay.
-  let maxAttempts = last === retries.at(-1) ? last.attempt + unseen : last.attempt;
+  let maxAttempts = last.attempt === reached || isOpen ? present.maxAttempts : last.attempt;
   if (maxAttempts < present.maxAttempts) {
     reasons.push(`After attempt ${last.attempt} no retry helped.`);
-  } else if (unseen === 0) maxAttempts += added(last, stats, reasons);
+  } else if (last.attempt === present.maxAttempts) maxAttempts += added(last, stats, reasons);
   const shape = later(first, present, reasons);
   const skipped = shape ? first.attempt - 2 : 0;
   if (reasons.length === 0) reasons.push('Every attempt helps, and hardly anything is left over.');
