@@ -105,6 +105,13 @@ describe('statistics of a trail', () => {
 
   it('take a message that came back to its broker for a failure, not for a success', async () => {
     const queue = { operation: 'queue:orders' };
+    const subject = { operation: 'anything', redrive: { lane: 'nats:orders' } };
+    expect(
+      await one([
+        event('retry_succeeded', subject),
+        event('retry_exhausted', { ...subject, total_attempts: 1 }),
+      ]),
+    ).toMatchObject({ succeeded: 0, successRate: 0 });
     const second = { ...queue, attempt_number: 2 };
     const stats = await one([
       event('retry_attempt', queue),
@@ -161,6 +168,19 @@ describe('statistics of a trail', () => {
     expect(toMs! - fromMs!).toBe(240_000);
     expect(categories[0]).toMatchObject({ retriesPerMinute: 30, peakRetriesPerMinute: 60 });
     expect(categories[0]!.load).toHaveLength(241);
+  });
+
+  it('keep counts in their place when the steps become wider', async () => {
+    clockMs = START_MS;
+    const events = [event('retry_attempt'), event('retry_attempt')];
+    clockMs += 1000 * 1000;
+    events.push(event('retry_attempt'));
+    const { categories, loadFromMs, stepMs } = await auditStats(events);
+    expect(stepMs).toBe(4000);
+    expect(loadFromMs).toBeLessThanOrEqual(START_MS + 1000);
+    const { load } = categories[0]!;
+    expect(load).toHaveLength(251);
+    expect([load[0], load.at(-1)]).toEqual([2, 1]);
   });
 
   it('of a moment are per minute all the same', async () => {

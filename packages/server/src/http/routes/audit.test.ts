@@ -78,6 +78,12 @@ describe('GET /api/v1/audit/stats', () => {
     expect(listAt(body, 'categories')).toMatchObject([{ category: 'handler:mail', retries: 2 }]);
   });
 
+  it('reads all pages of a trail', async () => {
+    const { get } = await holding(Array.from({ length: 2500 }, (_, i) => event(i)));
+    const { body } = await get('/api/v1/audit/stats');
+    expect(body).toMatchObject({ events: 2500, complete: true, categories: [{ retries: 2500 }] });
+  });
+
   it('reads page by page, and says where it stopped', async () => {
     let asked = 0;
     const endless: AuditSink = {

@@ -151,6 +151,18 @@ for (const version of ['2.9', '2.15'] as const) {
   });
 }
 
+it('counts a batch of core NATS as written when the server has read it, not before', async () => {
+  const flush = () => Promise.reject(new Error('disconnected'));
+  const connection = {
+    publish: () => undefined,
+    request: () => Promise.reject(new Error()),
+    flush,
+  };
+  const sink = natsAudit(connection, { jetStream: false });
+  await expect(sink.write([event])).rejects.toThrow('disconnected');
+  await sink.write([]);
+});
+
 describe('options', () => {
   it('with faults are refused, all at once', () => {
     const wrong = { subject: 'a.*.b', jetStream: 1, jetstream: true } as object;
