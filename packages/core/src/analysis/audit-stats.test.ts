@@ -212,9 +212,25 @@ describe('statistics of a trail', () => {
       { ...event('policy_registered'), policy: 'x', definition: { maxAttempts: 0 } },
       { ...event('policy_registered'), policy: 'y', definition: {} },
     ];
-    const report = await auditStats([...odd, event('events_dropped', { count: 12 })]);
-    expect(report).toMatchObject({ events: 11, unreadable: 10, dropped: 12 });
+    const getter = {
+      get base() {
+        throw new RangeError('no');
+      },
+    };
+    odd.push({ ...event('policy_registered'), policy: 'z', definition: getter });
+    const dropped = [12, -3, 'many'].map((count) => event('events_dropped', { count }));
+    const report = await auditStats([...odd, ...dropped]);
+    expect(report).toMatchObject({ events: 14, unreadable: 11, dropped: 12 });
     expect(await auditStats([])).toMatchObject({ events: 0, fromMs: null, categories: [] });
+  });
+
+  it('take a wait that is none for no wait', async () => {
+    const stats = await one([
+      event('retry_attempt', { delay_seconds: -5 }),
+      event('retry_attempt', { delay_seconds: 1e300 }),
+      event('retry_postponed'),
+    ]);
+    expect(stats).toMatchObject({ waiting: 0, byAttempt: [{ meanDelayMs: 0 }, { helped: 2 }] });
   });
 
   it('know the policies that are handed in', async () => {
@@ -256,6 +272,47 @@ describe('memory', () => {
     expect(proto.load.length).toBeLessThanOrEqual(256);
     expect(stepMs).toBe(1000 * 2 ** 16);
     expect(categories.every(({ load }) => load.length === proto.load.length)).toBe(true);
+  });
+
+  it('holds a hundred thousand waits at most, and ten thousand policies', () => {
+    const fold = createAuditStats();
+    for (let i = 0; i < 250_000; i++) {
+      fold.add({
+        event_type: 'retry_attempt',
+        retry_category: 'API',
+        attempt_number: 1,
+        delay_seconds: 1e6,
+        timestamp: '2026-01-01T00:00:00.000Z',
+      });
+    }
+    const [stats] = fold.report().categories;
+    expect(stats!.retries).toBe(250_000);
+    expect(stats!.waiting).toBeGreaterThanOrEqual(100_000);
+    expect(stats!.waiting).toBeLessThan(250_000);
+
+    const many = createAuditStats();
+    const policies = [1, 10_001].map((maxAttempts) => definePolicy({ maxAttempts }));
+    const timestamp = '2026-01-01T00:00:00.000Z';
+    for (let maxAttempts = 1; maxAttempts <= 10_001; maxAttempts++) {
+      const definition = definePolicy({ maxAttempts });
+      many.add({
+        event_type: 'policy_registered',
+        policy: definition.fingerprint,
+        definition,
+        timestamp,
+      });
+    }
+    for (const { fingerprint, maxAttempts } of policies) {
+      const redrive = { policy: fingerprint };
+      many.add(event('retry_attempt', { retry_category: `${maxAttempts}`, redrive }));
+    }
+    const found = many
+      .report()
+      .categories.map(({ category, policy }) => [category, policy === null]);
+    expect(found).toEqual([
+      ['1', false],
+      ['10001', true],
+    ]);
   });
 
   it('holds only what waits', () => {

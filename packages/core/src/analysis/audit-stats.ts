@@ -1,5 +1,4 @@
 import { isObject, type Wire } from '../audit-wire.ts';
-import { isConfigError } from '../errors.ts';
 import { type DefinedPolicy, parsePolicy } from '../policy.ts';
 import { CategoryFold, delayOf } from './category-fold.ts';
 import { type CategoryStats, categoryStats } from './category-stats.ts';
@@ -168,8 +167,8 @@ class Fold implements AuditStatsFold {
       const policy = parsePolicy(definition);
       if (policy.fingerprint === fingerprint) this.#policies.set(fingerprint, policy);
       else this.#unreadable += 1;
-    } catch (error) {
-      if (!isConfigError(error)) throw error;
+    } catch {
+      // It has faults, or a getter that throws: a policy that nobody can read.
       this.#unreadable += 1;
     }
   }

@@ -43,7 +43,7 @@ export class CategoryFold {
     this.load = load;
   }
 
-  /** False: this is no event of an execution, or one that cannot be read. */
+  /** Takes an event of an execution. False: it cannot be read. */
   add(event: Wire): boolean {
     const type = event['event_type'];
     const attempt = event[type === 'retry_exhausted' ? 'total_attempts' : 'attempt_number'];
@@ -76,9 +76,6 @@ export class CategoryFold {
         break;
       case 'retry_postponed':
         this.postponed += 1;
-        break;
-      default:
-        return false;
     }
     this.events += 1;
     const max = event['max_attempts'];

@@ -157,12 +157,9 @@ function recovery(
   if (helped === 0) return null;
   const within = (part: number): number => {
     let left = part * helped;
-    for (const row of rows) {
-      left -= row.helped;
-      // A sum of counts: what is left of it by rounding is nothing.
-      if (left <= 1e-9) return Math.round(row.waitedMs);
-    }
-    return 0;
+    // A sum of counts: what is left of it by rounding is nothing.
+    const row = rows.find((one) => (left -= one.helped) <= 1e-9);
+    return Math.round((row as AttemptStats).waitedMs);
   };
   return { p50: within(0.5), p90: within(0.9), p99: within(0.99) };
 }

@@ -138,6 +138,27 @@ describe('a suggested policy', () => {
     }
   });
 
+  it('is unknown where there were no attempts at all', async () => {
+    const postponed = {
+      event_type: 'retry_postponed',
+      retry_category: 'API',
+      attempt_number: 1,
+      timestamp: '2026-01-01T00:00:00Z',
+    };
+    const { categories } = await auditStats([postponed]);
+    expect(suggestPolicy(categories[0]!)).toMatchObject({
+      verdict: 'unknown',
+      present: { maxAttempts: 1, schedule: [0] },
+      reasons: ['Only 0 first retries are in the trail: at least 30 are needed.'],
+    });
+  });
+
+  it('adds one attempt where the last one always helps, and work is left over all the same', async () => {
+    const policy = { maxAttempts: 2, base: 10 } as const;
+    const { stats } = await suggested({ policy, work: 100, works: (attempt) => attempt === 2 });
+    expect(suggestPolicy({ ...stats, exhausted: 50 }).suggested?.maxAttempts).toBe(3);
+  });
+
   it('is made from the measured waits, where the trail does not have the policy', async () => {
     const policy = { maxAttempts: 10, base: 200, cap: 60_000, jitter: 'none' } as const;
     const works = (_: number, waitedMs: number) => waitedMs >= 3000;

@@ -86,7 +86,7 @@ function shapeOf(
   const useful = retries.filter((row) => !isUseless(row));
   const first = useful[0];
   const last = useful.at(-1);
-  const reached = retries.at(-1)?.attempt ?? 1;
+  const reached = (retries.at(-1) as AttemptStats).attempt;
   // Work that waits may recover with an attempt that nobody has made yet.
   const isOpen = stats.waiting > 0 && reached < present.maxAttempts;
   if (isOpen && !last) {
