@@ -45,6 +45,8 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
       'inboxMaxItems',
       'auditRetentionDays',
       'inboxWebhookUrl',
+      'retryRateAlert',
+      'retryRateWebhookUrl',
     ],
   ],
 ];

@@ -9,6 +9,7 @@ import { format } from 'node:util';
 import { httpReference } from '../packages/server/src/http/reference.ts';
 import { metricsTable } from '../packages/server/src/observe/metrics-page.ts';
 import { peersTable } from '../test/peers/table.ts';
+import { auditSchema, auditTables } from './audit-reference.ts';
 import { configurationTables, dotenvExample, otherTable } from './configuration-reference.ts';
 import { cliReference } from './cli-reference.ts';
 import { describeFields, policySchema, policyTable } from './policy-reference.ts';
@@ -26,6 +27,9 @@ const outputs: Record<string, (before: string) => string> = {
   'packages/core/retry-policy.schema.json': () =>
     `${JSON.stringify(policySchema(descriptions), null, 2)}\n`,
   'packages/core/policy.schema.json': () => `${JSON.stringify(routingSchema(routing), null, 2)}\n`,
+  'packages/core/audit-event.schema.json': () => `${JSON.stringify(auditSchema(), null, 2)}\n`,
+  'docs/reference/audit-events.md': (before) =>
+    between(before, '<!-- events -->', '<!-- /events -->', auditTables()),
   'docs/reference/routing-policy.md': (before) =>
     between(before, '<!-- fields -->', '<!-- /fields -->', routingTables(routing)),
   'README.md': (before) =>

@@ -1,4 +1,5 @@
 import type { Suite } from '../result.ts';
+import { audit } from './audit.ts';
 import { bundle, bundleWithoutTexts } from './bundle.ts';
 import { criterion } from './criterion.ts';
 import { deciding } from './decide.ts';
@@ -18,6 +19,7 @@ export const suite: Suite = {
     twoFailures,
     twoFailuresCoded,
     twoFailuresCrowd,
+    audit,
     deciding,
     criterion,
     memory,

@@ -49,6 +49,7 @@ describe('the packed library', () => {
       'dist/index.js',
       'dist/index.js.map',
       'dist/testing.js',
+      'audit-event.schema.json',
       'policy.schema.json',
       'retry-policy.schema.json',
       'src/index.ts',
@@ -65,6 +66,7 @@ describe('the packed library', () => {
       exports: {
         '.': { types: './dist/index.d.ts', default: './dist/index.js' },
         './testing': { types: './dist/testing.d.ts', default: './dist/testing.js' },
+        './audit-event.schema.json': './audit-event.schema.json',
         './policy.schema.json': './policy.schema.json',
         './retry-policy.schema.json': './retry-policy.schema.json',
       },

@@ -1,4 +1,19 @@
 export {
+  type AuditStats,
+  auditStats,
+  type AuditStatsFold,
+  type AuditStatsOptions,
+  createAuditStats,
+} from './analysis/audit-stats.ts';
+export type { AttemptStats, CategoryStats } from './analysis/category-stats.ts';
+export {
+  createRetryRates,
+  type RetryRateAlert,
+  type RetryRateOptions,
+  type RetryRates,
+} from './analysis/retry-rates.ts';
+export { simulateSuggestion, suggestPolicy, type Suggestion } from './analysis/suggest.ts';
+export {
   type AuditDifference,
   type AuditReplay,
   replayAudit,

@@ -38,6 +38,8 @@ export const errorCodes = {
   JOB_UNKNOWN: 'There is no such bulk job.',
   JOB_OVER: 'The bulk job is over, and cannot be changed any more.',
   AUDIT_UNREADABLE: 'The audit trail is off, or its sink can only be written.',
+  AUDIT_SINK_FAILED:
+    'A sink of the audit trail did not take a batch of events. The work goes on; the trail tries again, and counts what is lost.',
   AUDIT_NOT_ERASED:
     'A message was erased in the store, but the sink of the audit trail failed to erase its events.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',

@@ -7,6 +7,7 @@ import type { EngineEvent } from '../events.ts';
 import type { Host } from '../host.ts';
 import { judge, refuse } from '../model/judge.ts';
 import { Observer } from './observer.ts';
+import { faultsOf } from './event-schema.test.ts';
 import { durablePolicy, Policies } from '../dispatch/policies.ts';
 import type { AuditEvent, AuditOptions } from '../ports/audit.ts';
 import type { Outcome } from '../ports/delivery.ts';
@@ -56,6 +57,7 @@ function stage(audit: AuditOptions | false = {}, named: Record<string, Policy> =
   };
   const events = async (): Promise<readonly AuditEvent[]> => {
     await trail.close();
+    expect(sink.events.flatMap(faultsOf)).toEqual([]);
     return sink.events;
   };
   /** Without what registers policies. */

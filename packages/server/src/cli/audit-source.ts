@@ -1,5 +1,5 @@
 /** Where an audit trail comes from: a server, or lines of JSON. */
-import { type AuditEvent, isConfigError, parsePolicy, type Policy } from 'redrive';
+import { type AuditEvent, type DefinedPolicy, isConfigError, parsePolicy } from 'redrive';
 import { isAuditEntry } from './answers.ts';
 import type { Client, Query } from './client.ts';
 import { linesOf } from './lines.ts';
@@ -17,23 +17,37 @@ export async function* auditOfText(
   }
 }
 
+/** The newest first, up to a limit; `isAll` says, at the end, whether there were no more. */
+export function eventsOfServer(
+  client: Client,
+  query: Query,
+  limit: number,
+): { events: AsyncIterable<unknown>; isAll: () => boolean } {
+  let read = 0;
+  async function* events() {
+    for await (const { event } of client.items(isAuditEntry, PATH, query, limit + 1)) {
+      read += 1;
+      if (read <= limit) yield event;
+    }
+  }
+  return { events: events(), isAll: () => read <= limit };
+}
+
 /** Oldest first, as it was written: the server tells the newest first, and gaps are found by the order. */
 export async function auditOfServer(
   client: Client,
   query: Query,
   limit: number,
 ): Promise<{ events: AuditEvent[]; isAll: boolean }> {
+  const reading = eventsOfServer(client, query, limit);
   const events: AuditEvent[] = [];
-  for await (const { event } of client.items(isAuditEntry, PATH, query, limit + 1)) {
-    events.push(event as AuditEvent);
-  }
-  const isAll = events.length <= limit;
-  return { events: events.slice(0, limit).toReversed(), isAll };
+  for await (const event of reading.events) events.push(event as AuditEvent);
+  return { events: events.toReversed(), isAll: reading.isAll() };
 }
 
 /** Policies that the trail registers, wherever in it: those of what is looked at may have been registered before it. */
-export async function policiesOf(client: Client): Promise<Policy[]> {
-  const policies = new Map<string, Policy>();
+export async function policiesOf(client: Client): Promise<DefinedPolicy[]> {
+  const policies = new Map<string, DefinedPolicy>();
   const query = { type: 'policy_registered' };
   for await (const { event } of client.items(isAuditEntry, PATH, query, MAX_POLICIES)) {
     const policy = policyOf(event['definition']);
@@ -43,7 +57,7 @@ export async function policiesOf(client: Client): Promise<Policy[]> {
 }
 
 /** One that does not parse is found, and told, when its event is replayed. */
-function policyOf(definition: unknown): ReturnType<typeof parsePolicy> | undefined {
+function policyOf(definition: unknown): DefinedPolicy | undefined {
   try {
     return parsePolicy(definition);
   } catch (error) {

@@ -74,6 +74,7 @@ const engineStatuses = {
   JOB_OVER: 409,
   AUDIT_UNREADABLE: 409,
   AUDIT_NOT_ERASED: 503,
+  AUDIT_SINK_FAILED: 503,
 } as const satisfies Record<EngineErrorCode, number>;
 
 type OwnCode = keyof typeof ownStatuses;

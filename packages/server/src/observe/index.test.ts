@@ -40,6 +40,7 @@ async function serviceOf(more: Partial<Settings> = {}) {
       }),
     ],
     policy: { maxAttempts: 2, base: '1s', jitter: 'none' },
+    audit: true,
   });
   engine.consume(
     observers.source({
@@ -123,6 +124,30 @@ describe('the observers of a service', () => {
       { event: 'inbox_entry', lane: 'queue:orders', reason: 'EXHAUSTED', count: 1 },
     ]);
     await engine.stop();
+  });
+
+  it('raise alerts about retries by the trail of the engine, and show their rate', async () => {
+    const { engine, observers, posted, until, has } = await serviceOf({
+      retryRateAlert: 1,
+      retryRateWebhookUrl: 'https://hooks.example.com/retries',
+    });
+    engine.handle('fails', () => {
+      throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
+    });
+    await engine.start();
+    observers.started();
+    for (const n of [1, 2]) await engine.submit('fails', n);
+    await until(() => posted.length > 0);
+    await has('retry_rate{category="durable"} 2');
+    expect(JSON.parse(posted[0]!)).toMatchObject({
+      event: 'retry_rate',
+      state: 'raised',
+      category: 'durable',
+      per_minute: 2,
+      limit: 1,
+    });
+    await engine.stop();
+    observers.stop();
   });
 
   it('log what enters the inbox, and tell nobody else where no webhook is set', async () => {

@@ -23,9 +23,11 @@ import { createLog, engineLog, type LogOutput } from './log.ts';
 import { LossyOutput } from './log-output.ts';
 import { ServiceMetrics } from './metrics.ts';
 import { Notices } from './notices.ts';
+import { auditedStore } from './audited-store.ts';
 import { observedBroker } from './observed-broker.ts';
 import { observedDelivery } from './observed-delivery.ts';
 import { observedSource } from './observed-source.ts';
+import { RetryAlerts } from './retry-alerts.ts';
 import { SkewWatch } from './skew-watch.ts';
 import { type StoreTimes, timedStore } from './timed-store.ts';
 import { Tracing } from './tracing.ts';
@@ -75,9 +77,13 @@ export function createObservers(options: ObserverOptions): Observers {
   output.onBack = (lines) =>
     log.warn({ lines }, 'lines of this log were lost: its output could not be written');
   const feed = new Feed({ instance, clock });
+  const { serviceName, retryRateAlert: perMinute, retryRateWebhookUrl } = settings;
+  const teller = { serviceName, instance, clock, log };
+  const alerts = new RetryAlerts({ perMinute, url: retryRateWebhookUrl, ...teller });
   const metrics = new ServiceMetrics({
     clock,
     log,
+    retryRates: () => alerts.rates(),
     eventReaders: () => feed.readers,
     logLinesLost: () => output.lost,
   });
@@ -89,9 +95,8 @@ export function createObservers(options: ObserverOptions): Observers {
     log,
     counted: (result, tookMs) => metrics.counted(result, tookMs),
   });
-  const { inboxWebhookUrl: url, serviceName } = settings;
-  const webhook =
-    url === undefined ? undefined : inboxWebhook({ url, serviceName, instance, clock, log });
+  const { inboxWebhookUrl: url } = settings;
+  const webhook = url === undefined ? undefined : inboxWebhook({ url, ...teller });
   const { rabbitmqUrl, only } = settings;
   const notices = new Notices({
     log,
@@ -125,13 +130,15 @@ export function createObservers(options: ObserverOptions): Observers {
         metrics.stored(operation, seconds, failed);
         health.stored(operation, error);
       };
-      return timedStore(store, { stored }, clock);
+      const timed = timedStore(store, { stored }, clock);
+      return auditedStore(timed, (events) => alerts.written(events));
     },
     broker: (broker) => observedBroker(broker, parts),
     delivery: (delivery) => observedDelivery(delivery, parts),
     source: (source) => observedSource(source, parts),
     watch: ({ engine, broker, member, routing }) => {
       webhook?.attach(engine);
+      alerts.attach(engine);
       health.watch(engine, broker, member, routing);
       metrics.cyoda.member = member;
       skew.watch(engine);
@@ -142,11 +149,13 @@ export function createObservers(options: ObserverOptions): Observers {
       health.started();
       census.start();
       skew.start();
+      alerts.start();
     },
     stopping: () => health.stopping(),
     stop: () => {
       census.stop();
       skew.stop();
+      alerts.stop();
       feed.close();
     },
   };

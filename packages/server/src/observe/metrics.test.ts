@@ -343,3 +343,19 @@ describe('what is read when the page is asked for', () => {
 function numbersOf(text: string): string[] {
   return text.split('\n').filter((line) => !/(^|# \w+ )(process|nodejs)_/.test(line));
 }
+
+describe('retry_rate', () => {
+  it('shows the highest categories, and the sum of the others', async () => {
+    const rates = Array.from({ length: 203 }, (_, i) => ({ category: `c${i}`, perMinute: i }));
+    const retryRates = () => rates;
+    const metrics = new ServiceMetrics({ clock: virtualClock(), log: silent, retryRates });
+    const lines = (await metrics.text())
+      .split('\n')
+      .filter((line) => line.startsWith('retry_rate{'));
+    expect(lines).toHaveLength(201);
+    expect(lines[0]).toBe('retry_rate{category="c202"} 202');
+    expect(lines.at(-1)).toBe('retry_rate{category="other"} 3');
+    rates.splice(1);
+    expect(await metrics.text()).toMatch(/^retry_rate\{category="c0"\} 0$/m);
+  });
+});

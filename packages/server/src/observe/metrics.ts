@@ -28,6 +28,8 @@ interface MetricsOptions {
   eventReaders?: () => number;
   /** Lines that the log has lost since the start. */
   logLinesLost?: () => number;
+  /** Retries of the last minute. */
+  retryRates?: () => { category: string; perMinute: number }[];
 }
 
 /** Whose numbers are shown. */
@@ -69,6 +71,7 @@ export class ServiceMetrics implements Metrics {
   readonly #log: Logger;
   readonly #eventReaders: () => number;
   readonly #logLinesLost: () => number;
+  readonly #retryRates: NonNullable<MetricsOptions['retryRates']>;
   readonly #lanes = new LaneTable();
   readonly #routes = new NameTable();
   readonly #sources = new NameTable();
@@ -83,11 +86,12 @@ export class ServiceMetrics implements Metrics {
   #lanesAt = -Infinity;
   #readingLanes: Promise<void> | undefined;
 
-  constructor({ clock, log, eventReaders = () => 0, logLinesLost = () => 0 }: MetricsOptions) {
-    this.#clock = clock;
-    this.#log = log;
-    this.#eventReaders = eventReaders;
-    this.#logLinesLost = logLinesLost;
+  constructor(options: MetricsOptions) {
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#eventReaders = options.eventReaders ?? (() => 0);
+    this.#logLinesLost = options.logLinesLost ?? (() => 0);
+    this.#retryRates = options.retryRates ?? (() => []);
     // Nothing at all is better than a nought that nobody has counted.
     const { depth, oldestDue, censusAge, censusDuration, clockSkew } = this.#set;
     for (const unknown of [depth, oldestDue, censusAge, censusDuration, clockSkew]) {
@@ -312,6 +316,7 @@ export class ServiceMetrics implements Metrics {
     for (const [outcome, count] of this.#published) published.inc({ outcome }, count);
     leasesLost.inc(this.#leasesLost);
     known.inc(this.#known);
+    this.#writeRates();
     this.criteria.write();
     this.cyoda.write();
     this.routing.write();
@@ -319,6 +324,16 @@ export class ServiceMetrics implements Metrics {
     this.#set.logLinesLost.reset();
     this.#set.logLinesLost.inc(this.#logLinesLost());
     if (this.#watched) this.#writeWatched(this.#watched);
+  }
+
+  /** The highest ones, and the sum of the others. */
+  #writeRates(): void {
+    const { retryRate } = this.#set;
+    retryRate.reset();
+    const rates = this.#retryRates().toSorted((a, b) => b.perMinute - a.perMinute);
+    for (const [i, { category, perMinute }] of rates.entries()) {
+      retryRate.inc({ category: i < MAX_NAMES ? category : OTHER }, perMinute);
+    }
   }
 
   #writeWatched({ engine, broker, census }: Watched): void {

@@ -28,7 +28,7 @@ const everywhere = ['job', 'instance'];
 
 describe('alerts and dashboard', () => {
   it('are there', () => {
-    expect([alerts.length, panels.length]).toEqual([21, 29]);
+    expect([alerts.length, panels.length]).toEqual([22, 29]);
   });
 
   it.each([...alerts, ...panels])('ask for what there is: %s', (expr) => {

@@ -74,6 +74,12 @@ export function createMetricSet() {
       'Tasks with status pending in the store, those in delivery included. As old as redrive_census_age_seconds says.',
     ),
 
+    retryRate: gauge(
+      'retry_rate',
+      'Retries in the last minute by category, as this instance has written them to the audit trail.',
+      ['category'],
+    ),
+
     drift: histogram(
       'redrive_drift_seconds',
       'How long after its due time an execution began, by kind of destination.',

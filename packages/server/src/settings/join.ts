@@ -215,6 +215,7 @@ async function checkDelivery(
 
 const webhookNames = [
   'inboxWebhookUrl',
+  'retryRateWebhookUrl',
   'criterionOperationsWebhookUrl',
   'criterionDevelopmentWebhookUrl',
 ] as const;
@@ -298,6 +299,13 @@ function warningsOf(settings: Settings, { values, written }: Parts): string[] {
     warnings.push(
       `REDRIVE_MAX_REQUEST_BYTES (${maxRequestBytes}) is too little for the largest payload in base64, so that such requests are refused. With REDRIVE_MAX_PAYLOAD_BYTES=${maxPayloadBytes}, ${needed} are enough.`,
     );
+  }
+  const { retryRateAlert, retryRateWebhookUrl, audit } = settings;
+  if (retryRateAlert !== undefined && !audit) {
+    warnings.push('REDRIVE_RETRY_RATE_ALERT: has no effect without REDRIVE_AUDIT.');
+  }
+  if (retryRateWebhookUrl !== undefined && retryRateAlert === undefined) {
+    warnings.push('REDRIVE_RETRY_RATE_WEBHOOK: has no effect without REDRIVE_RETRY_RATE_ALERT.');
   }
   if (settings.rabbitmqUrl === undefined) {
     const idle = ['DEAD_LETTER_EXCHANGE', 'DEAD_LETTER_BINDINGS', 'RETRY_QUEUE'].filter((name) =>

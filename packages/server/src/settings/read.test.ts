@@ -262,6 +262,18 @@ describe('faults', () => {
     await settingsOf({ REDRIVE_INBOX_WEBHOOK: 'http://127.0.0.1:9/hook' });
   });
 
+  it('an alert that nobody could raise, or that has no limit, is warned of', async () => {
+    const webhook = { REDRIVE_RETRY_RATE_WEBHOOK: 'http://127.0.0.1:9/hook' };
+    const alert = { REDRIVE_RETRY_RATE_ALERT: '600' };
+    expect((await read({ ...webhook, ...alert })).warnings).toEqual([]);
+    expect((await read(webhook)).warnings).toEqual([
+      'REDRIVE_RETRY_RATE_WEBHOOK: has no effect without REDRIVE_RETRY_RATE_ALERT.',
+    ]);
+    expect((await read({ ...alert, REDRIVE_AUDIT: 'false' })).warnings).toEqual([
+      'REDRIVE_RETRY_RATE_ALERT: has no effect without REDRIVE_AUDIT.',
+    ]);
+  });
+
   it('lanes and secrets of hosts that may not be connected to are warned of', async () => {
     write('redrive.config.json', {
       lanes: { 'https://a.example.com': { rate: 1 }, 'https://b.example.com': { rate: 1 } },

@@ -90,6 +90,9 @@ export interface Settings {
   audit: boolean;
   /** 0: for good. */
   auditRetentionDays: number;
+  /** Retries per minute and category that raise an alert. */
+  retryRateAlert?: number;
+  retryRateWebhookUrl?: string;
   logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
   logFormat: 'pretty' | 'json';
 }

@@ -273,6 +273,24 @@ export const variables = {
     default: 90,
     about: 'How long the trail is kept; 0: for good.',
   },
+  retryRateAlert: {
+    env: 'REDRIVE_RETRY_RATE_ALERT',
+    kind: 'integer',
+    min: 1,
+    max: 1_000_000_000,
+    about:
+      'An alert is raised when one category has more retries in a minute than this, in one instance: in the log, and at `REDRIVE_RETRY_RATE_WEBHOOK`. Needs `REDRIVE_AUDIT`. Off unless given.',
+    example: '600',
+  },
+  retryRateWebhookUrl: {
+    env: 'REDRIVE_RETRY_RATE_WEBHOOK',
+    kind: 'url',
+    protocols: ['http:', 'https:'],
+    hide: 'path',
+    about:
+      'Gets a POST when such an alert is raised, and when it is over. Its host has to be in `REDRIVE_HTTP_ALLOW`.',
+    example: 'https://hooks.example.com/retries',
+  },
   instance: {
     env: 'REDRIVE_INSTANCE',
     kind: 'text',

@@ -10,6 +10,7 @@ import { limit, printList } from '../listing.ts';
 import { absolute, type Column, outputOf, relative } from '../output.ts';
 import { chunksOf } from '../lines.ts';
 import { shown } from '../safe-text.ts';
+import { commands as analysis } from './audit-analysis.ts';
 
 const columns: readonly Column[] = [
   { title: 'WHEN' },
@@ -114,6 +115,7 @@ export const commands: readonly Command[] = [
       }
     },
   }),
+  ...analysis,
 ];
 
 function rowOf(event: AuditEvent, nowMs: number) {

@@ -1,0 +1,1 @@
+export { natsAudit, type NatsAuditConnection, type NatsAuditOptions } from './audit/nats-audit.ts';

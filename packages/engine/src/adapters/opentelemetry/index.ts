@@ -1,0 +1,110 @@
+import { ConfigError } from 'redrive';
+import { EngineError } from '../../errors.ts';
+import type { AuditEvent, AuditSink } from '../../ports/audit.ts';
+
+/** What is needed of a logger of OpenTelemetry's Logs API: `logs.getLogger('redrive')` of `@opentelemetry/api-logs`. */
+export interface OtelAuditLogger {
+  emit(record: OtelAuditRecord): void;
+  /** Newer versions of the API have it. */
+  enabled?(options?: object): boolean;
+}
+
+/** A log record with a name is what OpenTelemetry calls an event. */
+export interface OtelAuditRecord {
+  eventName: string;
+  timestamp: Date;
+  severityNumber: number;
+  severityText: string;
+  /** The event as it was written. */
+  body: { [field: string]: OtelValue };
+  attributes: Record<string, string | number>;
+}
+
+/** What a body may hold. */
+export type OtelValue =
+  | string
+  | number
+  | boolean
+  | null
+  | OtelValue[]
+  | { [name: string]: OtelValue };
+
+export interface OtelAuditOptions {
+  /**
+   * Waits until what was emitted is exported: `() => provider.forceFlush()`. Without it a batch counts as written when the
+   * SDK has it, and what the SDK drops from its queue nobody counts.
+   */
+  flush?: () => Promise<void>;
+}
+
+/**
+ * An audit trail as events of OpenTelemetry.
+ *
+ * @example createEngine({ store, audit: otelAudit(logs.getLogger('redrive'), { flush: () => provider.forceFlush() }) })
+ */
+export function otelAudit(logger: OtelAuditLogger, options: OtelAuditOptions = {}): AuditSink {
+  if (typeof logger?.emit !== 'function') {
+    const message = 'must be a logger of OpenTelemetry: logs.getLogger(name).';
+    const faults = [{ path: 'logger', code: 'INVALID_VALUE', message } as const];
+    throw new ConfigError('INVALID_CONFIG', 'The OpenTelemetry audit sink has faults:', faults);
+  }
+  return {
+    async write(events) {
+      if (events.length === 0) return;
+      // The logger would drop them without a word.
+      if (logger.enabled?.() === false) {
+        const message =
+          'The OpenTelemetry logger is off: no provider of logs is registered, or it drops this logger.';
+        throw new EngineError('AUDIT_SINK_FAILED', message);
+      }
+      // Copies, since the SDK holds them for a while; and what cannot be JSON fails the batch as a whole.
+      const records = events.map((event) =>
+        recordOf(JSON.parse(JSON.stringify(event)) as AuditEvent),
+      );
+      for (const record of records) logger.emit(record);
+      await options.flush?.();
+    },
+  };
+}
+
+/** Fields by which one searches. The rest is in the body. */
+const searched = [
+  'retry_category',
+  'operation',
+  'attempt_number',
+  'total_attempts',
+  'max_attempts',
+  'delay_seconds',
+  'exception_type',
+  'final_exception_type',
+  'reason',
+  'action',
+  'tenant_id',
+  'correlation_id',
+  'trace_id',
+];
+
+const warnings: ReadonlySet<string> = new Set([
+  'retry_exhausted',
+  'retry_abandoned',
+  'events_dropped',
+]);
+
+function recordOf(event: AuditEvent): OtelAuditRecord {
+  const attributes: OtelAuditRecord['attributes'] = {};
+  for (const name of searched) {
+    const value = event[name];
+    if (typeof value === 'string' || typeof value === 'number')
+      attributes[`redrive.${name}`] = value;
+  }
+  const isWarning = warnings.has(event.event_type);
+  return {
+    eventName: `redrive.${event.event_type}`,
+    timestamp: new Date(event.timestamp),
+    // By OpenTelemetry's numbers.
+    severityNumber: isWarning ? 13 : 9,
+    severityText: isWarning ? 'WARN' : 'INFO',
+    body: event as OtelAuditRecord['body'],
+    attributes,
+  };
+}
