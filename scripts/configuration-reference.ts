@@ -31,7 +31,17 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
       ...(['criterionOperationsWebhookUrl', 'criterionDevelopmentWebhookUrl'] as const),
     ],
   ],
-  ['Routing', ['routingDir', 'redisUrl']],
+  [
+    'Routing',
+    [
+      'routingDir',
+      'redisUrl',
+      'routingGateway',
+      'routingGatewayMaxBodyBytes',
+      'routingGatewayIdleMs',
+      'routingGatewayConcurrency',
+    ],
+  ],
   ['Cyoda', ['cyodaUrl', 'cyodaToken', 'cyodaTokenFile', 'cyodaTags', 'cyodaLegalEntity']],
   [
     'Operation',

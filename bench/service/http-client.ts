@@ -9,9 +9,17 @@ export class HttpClient implements AsyncDisposable {
   readonly #wanted: number;
 
   /** `wanted`: the status that every answer must have. */
-  constructor(url: string, path: string, body: string, connections: number, wanted = 202) {
+  constructor(
+    url: string,
+    path: string,
+    body: string,
+    connections: number,
+    wanted = 202,
+    headers: Readonly<Record<string, string>> = {},
+  ) {
     const { hostname, port, host } = new URL(url);
-    const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
+    const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${more.join('')}\r\n`;
     const request = Buffer.from(head + body);
     this.#wanted = wanted;
     this.connections = Array.from(
@@ -45,6 +53,10 @@ export class Connection {
   readonly #socket: Socket;
   readonly #request: Buffer;
   #rest: Buffer | undefined;
+  #askedMs = 0;
+  #isFirst = false;
+  /** From the last request to the first byte of its answer. */
+  firstByteMs = 0;
   #answer: ((status: number) => void) | undefined;
   #fail: ((error: Error) => void) | undefined;
 
@@ -60,6 +72,8 @@ export class Connection {
     return new Promise((resolve, reject) => {
       this.#answer = resolve;
       this.#fail = reject;
+      this.#askedMs = performance.now();
+      this.#isFirst = true;
       this.#socket.write(this.#request);
     });
   }
@@ -70,6 +84,8 @@ export class Connection {
   }
 
   #receive(bytes: Buffer): void {
+    if (this.#isFirst) this.firstByteMs = performance.now() - this.#askedMs;
+    this.#isFirst = false;
     const all = this.#rest ? Buffer.concat([this.#rest, bytes]) : bytes;
     const response = readResponse(all);
     this.#rest = response ? undefined : all;
@@ -78,6 +94,8 @@ export class Connection {
 }
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
+/** No answer is asked for that has these bytes in it. */
+const END_OF_CHUNKS = Buffer.from('\r\n0\r\n\r\n');
 
 /** The status of the response that these bytes are, or nothing where they are not all of it. NaN: it has no length. */
 export function readResponse(bytes: Buffer): { status: number } | undefined {
@@ -85,6 +103,10 @@ export function readResponse(bytes: Buffer): { status: number } | undefined {
   if (end < 0) return undefined;
   const head = bytes.toString('latin1', 0, end);
   const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1]);
+  if (/\r\ntransfer-encoding: *chunked/i.test(head)) {
+    const isWhole = bytes.subarray(-END_OF_CHUNKS.length).equals(END_OF_CHUNKS);
+    return isWhole ? { status: Number(head.slice(9, 12)) } : undefined;
+  }
   // Whoever asked objects to any status but the one it wants.
   if (Number.isNaN(length)) return { status: Number.NaN };
   if (bytes.length < end + END_OF_HEAD.length + length) return undefined;

@@ -22,6 +22,8 @@ export interface RunOptions {
   env?: Readonly<Record<string, string>>;
   /** What stands in redrive.config.json. */
   config?: object;
+  /** Further files of its folder, by name. */
+  files?: Readonly<Record<string, object>>;
 }
 
 const START_MS = 60_000;
@@ -45,9 +47,12 @@ export class Running implements AsyncDisposable {
   readonly #said: string[] = [];
   #isOver = false;
 
-  constructor({ script, args = [] }: Program, { env = {}, config }: RunOptions) {
+  constructor({ script, args = [] }: Program, { env = {}, config, files = {} }: RunOptions) {
     const folder = mkdtempSync(join(tmpdir(), 'redrive-bench-'));
     if (config) writeFileSync(join(folder, 'redrive.config.json'), JSON.stringify(config));
+    for (const [name, data] of Object.entries(files)) {
+      writeFileSync(join(folder, name), JSON.stringify(data));
+    }
     this.#folder = folder;
     // For who wants to profile the contestants.
     const { PATH, REDRIVE_BENCH_NODE_OPTIONS: nodeOptions = '' } = process.env;

@@ -41,6 +41,13 @@ describe('the client for requests', () => {
       expect(readResponse(response.subarray(0, end))).toBeUndefined();
     }
     expect(readResponse(response)).toEqual({ status: 202 });
+    const chunked = Buffer.from(
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n',
+    );
+    for (let end = 0; end < chunked.length; end++) {
+      expect(readResponse(chunked.subarray(0, end))).toBeUndefined();
+    }
+    expect(readResponse(chunked)).toEqual({ status: 200 });
     const endless = Buffer.from('HTTP/1.1 202 Accepted\r\n\r\n');
     expect(readResponse(endless)).toEqual({ status: Number.NaN });
   });

@@ -38,6 +38,8 @@ const MAX_TRIES = 5;
 const pauses = { base: 100, cap: 5000, multiplier: 4, jitter: 'none' } as const;
 /** Writes without an answer at once; past that the sink is not asked. */
 const MAX_HUNG = 3;
+/** How long events may wait for others that are written with them. */
+const SOON_MS = 100;
 const DROPPED = 'events_dropped';
 
 /**
@@ -54,6 +56,8 @@ export class AuditTrail {
   readonly #hung = new Set<Promise<void>>();
   #waiting: AuditEvent[] = [];
   #work: Promise<void> | undefined;
+  /** The timer of what is to be written soon. */
+  #soon: unknown;
   #sequence = 0;
   #last = { ms: NaN, text: '' };
   /** Dropped, and the trail does not say so yet. */
@@ -70,7 +74,19 @@ export class AuditTrail {
   }
 
   write(entry: AuditEntry): void {
-    if (!this.isOn) return;
+    if (this.#add(entry)) this.#work ??= this.#flush();
+  }
+
+  /** For events that come with every request, where a commit for each would hold up the next one. They are written together, a little later. */
+  writeSoon(entry: AuditEntry): void {
+    if (!this.#add(entry) || this.#work) return;
+    if (this.#waiting.length >= MAX_BATCH) this.#work = this.#flush();
+    else this.#soon ??= this.#options.clock.setTimer(() => this.flushSoon(), SOON_MS, true);
+  }
+
+  /** Whether it is among those that will be written. */
+  #add(entry: AuditEntry): boolean {
+    if (!this.isOn) return false;
     // Dropped or not, it has its number: a gap shows what is missing.
     this.#sequence += 1;
     if (this.#waiting.length >= MAX_WAITING) {
@@ -81,9 +97,17 @@ export class AuditTrail {
         );
       }
       this.#drop(1);
-      return;
+      return false;
     }
     this.#waiting.push(this.#event(entry));
+    return true;
+  }
+
+  /** Begins to write what would be written soon. */
+  flushSoon(): void {
+    if (this.#soon === undefined) return;
+    this.#options.clock.clearTimer(this.#soon);
+    this.#soon = undefined;
     this.#work ??= this.#flush();
   }
 
@@ -116,6 +140,7 @@ export class AuditTrail {
 
   /** Until everything that was told so far is written, or given up. */
   async flush(): Promise<void> {
+    this.flushSoon();
     while (this.#work) await this.#work;
   }
 

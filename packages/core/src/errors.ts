@@ -21,6 +21,7 @@ export const errorCodes = {
   UNKNOWN_PROVIDER: 'A routing context names a provider that its policy does not have.',
   NO_FALLBACK: 'No rule of the routing policy leads to another provider.',
   NO_PROVIDERS: 'No provider of the routing policy can be called now.',
+  NOT_REPEATED: 'A failed attempt may have been executed, and must not be repeated.',
   STREAM_CUT: 'A streaming answer ended before its end was seen.',
   BEFORE_RETRY_FAILED: 'The callback `beforeRetry` failed, so the next attempt was not started.',
   INVALID_KEY: 'An idempotency key, or a part of one, is empty, too long or not a text.',

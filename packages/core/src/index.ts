@@ -207,6 +207,7 @@ export {
   type RouteResult,
 } from './routing/router/router.ts';
 export type {
+  FailedAttempt,
   RouteProvider,
   RouteProviders,
   RouterOptions,

@@ -243,7 +243,7 @@ export class DurableEngine {
     return this.#store.census();
   }
 
-  readonly audit: Engine['audit'] = (entry) => this.#trail.write(entry);
+  readonly audit: Engine['audit'] = (entry) => this.#trail.writeSoon(entry);
 
   async auditEvents(query: AuditQuery): Promise<AuditPage> {
     await this.#open();

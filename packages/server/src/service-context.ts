@@ -1,6 +1,7 @@
 import type { Engine } from '@redrive/engine';
 import type { Logger } from 'pino';
 import type { Criteria } from './criteria/index.ts';
+import type { ServiceGateway } from './gateway/index.ts';
 import type { Routing } from './routing/index.ts';
 import type { Settings } from './settings/settings.ts';
 
@@ -15,6 +16,8 @@ export interface ServiceContext {
   readonly metrics: Metrics;
   readonly health: Health;
   readonly criteria: Pick<Criteria, 'evaluator' | 'settings' | 'recent'>;
+  /** Absent without ROUTING_GATEWAY. */
+  readonly gateway?: Pick<ServiceGateway, 'handle'> | undefined;
   readonly routing: Pick<Routing, 'routers' | 'counts' | 'decideInline'>;
 }
 

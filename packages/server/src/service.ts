@@ -76,10 +76,12 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
       import('./http/app.ts'),
     ]);
     const parts = (wired = await wire(settings, options));
-    const { observers, engine, instance, criteria, routing } = parts;
+    const { observers, engine, instance, criteria, routing, gateway } = parts;
     const { log, feed, metrics, health } = observers;
-    const context = { settings, instance, engine, log, feed, metrics, health, criteria, routing };
+    const known = { settings, instance, engine, log, feed, metrics, health };
+    const context = { ...known, criteria, routing, gateway };
     // Before anybody can ask by them.
+    await gateway?.start();
     await routing.start();
     const listening = (app = await buildApp(context));
     const url = await listening.listen({ host: await addressOf(settings), port: settings.port });
@@ -127,7 +129,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     stopping.abort();
     await started?.catch(() => undefined);
     if (!wired) return;
-    const { observers, engine, criteria, routing, member } = wired;
+    const { observers, engine, criteria, routing, gateway, member } = wired;
     observers.log.info('stopping: what runs is brought to its end');
     observers.stopping();
     // Ends the streams of events, which would keep their connections open.
@@ -135,7 +137,8 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     const closed = app
       ?.close()
       .catch((err: unknown) => observers.log.warn({ err }, 'HTTP did not close well'));
-    await Promise.all([within(CLOSE_MS, Promise.resolve(closed)), member?.stop()]);
+    const answered = within(CLOSE_MS, Promise.resolve(closed));
+    await Promise.all([answered, gateway?.stop(), member?.stop()]);
     // After the last answer, and while the engine still takes reports.
     await criteria.stop();
     await routing.stop();

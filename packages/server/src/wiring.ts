@@ -13,6 +13,7 @@ import { type Clock, presets } from 'redrive';
 import { systemClock } from 'redrive/internal';
 import { createCriteria, type Criteria } from './criteria/index.ts';
 import { CRITERION } from './criteria/review-item.ts';
+import type { ServiceGateway } from './gateway/index.ts';
 import { createObservers, type Observers } from './observe/index.ts';
 import type { LogOutput } from './observe/log.ts';
 import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
@@ -36,6 +37,8 @@ export interface Wired {
   engine: Engine;
   criteria: Criteria;
   routing: Routing;
+  /** Absent without ROUTING_GATEWAY. */
+  gateway: ServiceGateway | undefined;
   /** Absent without CYODA_URL. */
   member?: CyodaMember;
 }
@@ -70,17 +73,25 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   });
   if (broker) await consume(settings, broker, engine, observers);
   const member = await memberOf(settings, observers, criteria, clock);
+  const gateway = await gatewayOf(settings, observers, clock);
   const routing = await createRouting({
     settings,
+    optionsFor: gateway && ((policy) => gateway.optionsFor(policy)),
     log,
     clock,
     counts: metrics.routing,
     audit: settings.audit ? (entry) => engine.audit(entry) : undefined,
   });
   const optional = { ...(broker ? { broker } : {}), ...(member ? { member } : {}) };
-  observers.watch({ engine, ...optional, ...(routing.routers ? { routing } : {}) });
+  if (routing.routers) gateway?.attach(routing.routers);
+  const troubled = {
+    get troubles() {
+      return [...routing.troubles, ...(gateway?.troubles ?? [])];
+    },
+  };
+  observers.watch({ engine, ...optional, ...(routing.routers ? { routing: troubled } : {}) });
   criteria.attach(engine);
-  return { instance, store, observers, engine, criteria, routing, ...optional };
+  return { instance, store, observers, engine, criteria, routing, gateway, ...optional };
 }
 
 function madeUpName(): string {
@@ -126,6 +137,19 @@ async function memberOf(
   if (cyodaUrl === undefined || (only !== undefined && only !== 'api')) return undefined;
   const { memberFor } = await import('./cyoda/index.ts');
   return memberFor(cyodaUrl, settings, { evaluator, clock, log, observer: metrics.cyoda });
+}
+
+/** The gateway answers requests, so one who only takes in or delivers leaves that to the others. */
+async function gatewayOf(
+  settings: Settings,
+  { log, metrics }: Observers,
+  clock: Clock,
+): Promise<ServiceGateway | undefined> {
+  const { routingDir: dir, routingGateway, only } = settings;
+  if (dir === undefined || routingGateway === 'off') return undefined;
+  if (only !== undefined && only !== 'api') return undefined;
+  const { createServiceGateway } = await import('./gateway/index.ts');
+  return createServiceGateway({ settings, dir, log, clock, counts: metrics.gateway });
 }
 
 async function httpOf(settings: Settings) {

@@ -459,3 +459,44 @@ describe('erasing', () => {
     expect(written[0]).not.toHaveProperty('redrive');
   });
 });
+
+describe('what is to be written soon', () => {
+  it('waits for more, and is written together a tenth of a second later', async () => {
+    const { sink, written } = listSink();
+    const { trail, clock } = stage(sink);
+    trail.writeSoon(attempt(1));
+    await clock.advance(99);
+    trail.writeSoon(attempt(2));
+    await turn();
+    expect(written).toEqual([]);
+    await clock.advance(1);
+    await turn();
+    expect(numbers(written)).toEqual([1, 2]);
+  });
+
+  it('does not wait where a batch is full, or something else is written', async () => {
+    const { sink, written } = listSink();
+    const { trail } = stage(sink);
+    for (let n = 0; n < 1000; n++) trail.writeSoon(attempt(n));
+    await turn();
+    expect(written).toHaveLength(1000);
+    trail.writeSoon(attempt('soon'));
+    trail.write(attempt('now'));
+    await turn();
+    expect(written).toHaveLength(1002);
+  });
+
+  it('is written by a close, and before a reading', async () => {
+    const { sink, written } = listSink();
+    const read = async () => ({ events: [] }) as never;
+    const { trail, clock } = stage({ ...sink, read });
+    trail.writeSoon(attempt(1));
+    await trail.read({ limit: 1 });
+    await turn();
+    expect(written).toHaveLength(1);
+    trail.writeSoon(attempt(2));
+    await trail.close();
+    expect(written).toHaveLength(2);
+    expect(clock.pending).toBe(0);
+  });
+});

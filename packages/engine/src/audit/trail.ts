@@ -47,6 +47,7 @@ export class Trail extends AuditTrail {
   /** What was written, the newest first. */
   async read(query: AuditQuery): Promise<AuditPage> {
     const { sink } = this.#settings;
+    this.flushSoon();
     if (sink?.read) return sink.read(query);
     const message = sink
       ? 'The sink of the audit trail cannot be read back. Look where it writes to.'

@@ -1,5 +1,7 @@
+import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import { openDoor } from '../gateway/door.ts';
 import { type RequestTracing, traceRequests } from '../observe/traced-requests.ts';
 import type { ServiceContext } from '../service-context.ts';
 import { BodyBudget } from './body-budget.ts';
@@ -55,6 +57,12 @@ export async function buildApp(
     clientErrorHandler: answerBroken,
   }).withTypeProvider<TypeBoxTypeProvider>();
   const connections = new Connections({ ...limits, onFull: fullWarning(context, limits) });
+  if (context.gateway) {
+    openDoor(app.server, context.gateway, {
+      requestTimeoutMs: settings.requestTimeoutMs,
+      refusal: (socket) => refusalOf(connections, socket),
+    });
+  }
   connections.watch(app.server);
   app.server.on('connect', answerConnect);
   // Whatever else than a 100 a client expects is not honoured, and the request answered like any other.
@@ -117,13 +125,10 @@ function addHooks(
   /** The problem to answer with, before the body is read; undefined: the request may go on. */
   function begin(request: FastifyRequest, reply: FastifyReply): Problem | undefined {
     if (state.isStopping) return new Problem('STOPPING', 'The service stops. Ask again soon.');
-    if (connections.isOverLimit(request.raw.socket)) {
+    const full = refusalOf(connections, request.raw.socket);
+    if (full) {
       void reply.header('connection', 'close');
-      if (!isHealth(request)) return tooManyConnections();
-    }
-    if (connections.isCrowded(request.raw.socket)) {
-      void reply.header('connection', 'close');
-      return tooManyOnOne();
+      if (full.code !== 'TOO_MANY_CONNECTIONS' || !isHealth(request)) return full;
     }
     const tooMany = rate.check(request);
     if (tooMany) return tooMany;
@@ -175,6 +180,12 @@ function answer(reply: FastifyReply, problem: Problem): FastifyReply {
     .headers(problem.headers)
     .type(PROBLEM_TYPE)
     .send(problem.toText(reply.request));
+}
+
+/** Why no request of this connection is served now. */
+function refusalOf(connections: Connections, socket: Socket): Problem | undefined {
+  if (connections.isOverLimit(socket)) return tooManyConnections();
+  return connections.isCrowded(socket) ? tooManyOnOne() : undefined;
 }
 
 function tooManyConnections(): Problem {

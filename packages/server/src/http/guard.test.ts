@@ -6,12 +6,13 @@ import { at, type Document, id, send, stage } from './harness.test.ts';
 import { documentOf } from './openapi.ts';
 
 const secrets: Record<Role, string> = {
+  gateway: 'rd_gate-0123456789',
   reader: 'rd_read-0123456789',
   operator: 'rd_work-0123456789',
   admin: 'rd_rule-0123456789',
 };
 
-const tokens: Token[] = (['reader', 'operator', 'admin'] as const).map((role) => ({
+const tokens: Token[] = (['gateway', 'reader', 'operator', 'admin'] as const).map((role) => ({
   name: `${role}-1`,
   role,
   sha256: createHash('sha256').update(secrets[role]).digest('hex'),
@@ -38,7 +39,7 @@ function operationsOf(document: Document) {
 
 describe('roles', () => {
   const allowed: Record<string, readonly (Role | 'nobody')[]> = {
-    open: ['nobody', 'reader', 'operator', 'admin'],
+    open: ['nobody', 'gateway', 'reader', 'operator', 'admin'],
     reader: ['reader', 'operator', 'admin'],
     operator: ['operator', 'admin'],
     admin: ['admin'],
@@ -51,7 +52,7 @@ describe('roles', () => {
     for (const { method, url, role, takesBody } of operations) {
       // It would never end.
       if (url.endsWith('/events')) continue;
-      for (const who of ['nobody', 'reader', 'operator', 'admin'] as const) {
+      for (const who of ['nobody', 'gateway', 'reader', 'operator', 'admin'] as const) {
         const headers = who === 'nobody' ? { host: 'redrive.example' } : bearer(secrets[who]);
         const { status } = await send(app, {
           method,

@@ -23,23 +23,26 @@ declare module 'fastify' {
   }
 }
 
-const ranks: Readonly<Record<Needed, number>> = { open: 0, reader: 1, operator: 2, admin: 3 };
+/** A token of the gateway may do nothing here: it stands in the configuration of applications. */
+const ranks: Readonly<Record<Needed, number>> = {
+  open: 0,
+  gateway: 0,
+  reader: 1,
+  operator: 2,
+  admin: 3,
+};
 
 /** Says who asks. Throws a problem where that is not allowed. */
 type Guard = (request: FastifyRequest) => Pick<FastifyRequest, 'by' | 'role'>;
 
 export function createGuard({ tokens }: Pick<Settings, 'tokens'>): Guard {
-  return tokens.length > 0 ? tokenGuard(tokens) : localGuard;
+  return tokens.length > 0 ? tokenGuard(tokens) : localCaller;
 }
 
 const MAX_TOKEN = 512;
 
 function tokenGuard(tokens: readonly Token[]): Guard {
-  const known = tokens.map(({ name, role, sha256 }) => ({
-    name,
-    role,
-    hash: Buffer.from(sha256, 'hex'),
-  }));
+  const holderOf = tokenHolder(tokens);
   return (request) => {
     // What does not exist is told to those who may look only.
     const needed = request.routeOptions.config.role ?? 'reader';
@@ -59,23 +62,35 @@ function tokenGuard(tokens: readonly Token[]): Guard {
     }
     return { by: found.name, role: found.role };
   };
+}
 
-  /** Every entry is compared, whichever it is: how long that takes tells nothing. */
-  function holderOf(shown: string): Pick<Token, 'name' | 'role'> | undefined {
+/** Finds who has a token. Every entry is compared, whichever it is: how long that takes tells nothing. */
+export function tokenHolder(
+  tokens: readonly Token[],
+): (shown: string) => Pick<Token, 'name' | 'role'> | undefined {
+  const known = tokens.map(({ name, role, sha256 }) => ({
+    name,
+    role,
+    hash: Buffer.from(sha256, 'hex'),
+  }));
+  return (shown) => {
     const own = hash('sha256', shown, 'buffer');
     let found: Pick<Token, 'name' | 'role'> | undefined;
     for (const token of known) {
       if (timingSafeEqual(own, token.hash)) found ??= token;
     }
     return found;
-  }
+  };
 }
 
 /**
  * Without tokens everybody on this machine may do everything, so a page in a browser must not: one that gave its name this
  * address (Host), or that posts here from elsewhere (Origin, Sec-Fetch-Site).
  */
-const localGuard: Guard = ({ method, headers }) => {
+export function localCaller({
+  method,
+  headers,
+}: Pick<FastifyRequest, 'method' | 'headers'>): Pick<FastifyRequest, 'by' | 'role'> {
   const host = headers.host?.toLowerCase() ?? '';
   if (!isLoopback(host)) {
     throw new Problem(
@@ -91,7 +106,7 @@ const localGuard: Guard = ({ method, headers }) => {
   const isLink = method === 'GET' && headers['sec-fetch-mode'] === 'navigate';
   if (isForeign && !isLink) throw crossOrigin();
   return { by: operatorOf(headers['x-redrive-operator']), role: 'admin' };
-};
+}
 
 /** The last host that was one: almost always the next one too. */
 let lastLoopback = '';

@@ -14,6 +14,7 @@ import type { Metrics } from '../service-context.ts';
 import type { CensusTaker } from './census.ts';
 import { CriterionCounts } from './criterion-counts.ts';
 import { CyodaCounts } from './cyoda-counts.ts';
+import { GatewayCounts } from './gateway-counts.ts';
 import { RouteCounts } from './route-counts.ts';
 import type { BrokerWithState } from './health.ts';
 import { kindOf, LaneTable, MAX_NAMES, NameTable, OTHER } from './lane-table.ts';
@@ -66,6 +67,7 @@ export class ServiceMetrics implements Metrics {
   readonly #set: MetricSet = createMetricSet();
   readonly criteria = new CriterionCounts(this.#set);
   readonly cyoda = new CyodaCounts(this.#set);
+  readonly gateway = new GatewayCounts(this.#set);
   readonly routing = new RouteCounts(this.#set);
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -319,6 +321,7 @@ export class ServiceMetrics implements Metrics {
     this.#writeRates();
     this.criteria.write();
     this.cyoda.write();
+    this.gateway.write();
     this.routing.write();
     this.#set.eventReaders.set(this.#eventReaders());
     this.#set.logLinesLost.reset();

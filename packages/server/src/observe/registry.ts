@@ -12,6 +12,9 @@ const evaluationSeconds = [
   0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1,
   0.5, 2,
 ];
+const firstByteSeconds = [
+  0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
+];
 const batchSizes = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000];
 
 /** One metric, as it is documented. */
@@ -272,6 +275,20 @@ export function createMetricSet() {
       'redrive_clock_skew_seconds',
       "How far this host's clock is ahead of the database's; negative: behind. 0 within what can be told.",
     ),
+
+    gatewayRequests: counter(
+      'redrive_gateway_requests_total',
+      'Requests to the gateway by policy and outcome. answered: with the whole answer of a provider. failed: no provider had a good one. cut: the answer broke off. client_gone: the client left. refused: not routed; the policy is empty where it is not known.',
+      ['policy', 'outcome'],
+    ),
+    gatewayFirstByte: new PlainHistogram({
+      name: 'redrive_gateway_first_byte_seconds',
+      help: 'From the arrival of a request at the gateway to the first byte of its answer, by policy.',
+      labels: ['policy'],
+      buckets: firstByteSeconds,
+      register: registry,
+    }),
+    gatewayRunning: gauge('redrive_gateway_running', 'Requests under way in the gateway.'),
 
     http: new PlainHistogram({
       name: 'http_request_duration_seconds',

@@ -6,7 +6,7 @@ import { faultPlace } from '../http/json-place.ts';
 import { tooDeepAt } from '../json-depth.ts';
 
 /** The gateway's file in the same folder. It is no policy. */
-const PROVIDERS_FILE = 'providers.json';
+export const PROVIDERS_FILE = 'providers.json';
 
 export const MAX_POLICIES = 200;
 const MAX_FILE_BYTES = 256 * 1024;

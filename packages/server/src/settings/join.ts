@@ -60,6 +60,7 @@ export async function joinSettings(given: Parts): Promise<Joined> {
   const settings: Settings = {
     ...withoutDots(plain),
     criteria,
+    variables: values.routingGateway === 'on' ? given.env : {},
     cyodaTags: values.cyodaTags ?? tagsOf(criteria),
     tokens: values.tokens ?? [],
     maxRequestBytes:
@@ -314,6 +315,9 @@ function warningsOf(settings: Settings, { values, written }: Parts): string[] {
     if (idle.length > 0) warnings.push(`${idle.join(', ')}: has no effect without RABBITMQ_URL.`);
   } else if (settings.deadLetterExchange === undefined && written.has('DEAD_LETTER_BINDINGS')) {
     warnings.push('DEAD_LETTER_BINDINGS: has no effect without DEAD_LETTER_EXCHANGE.');
+  }
+  if (settings.routingDir === undefined && settings.routingGateway === 'on') {
+    warnings.push('ROUTING_GATEWAY: has no effect without ROUTING_DIR.');
   }
   if (settings.cyodaUrl === undefined) {
     const idle = ['CYODA_TOKEN', 'CYODA_TOKEN_FILE', 'CYODA_TAGS', 'CYODA_LEGAL_ENTITY'].filter(

@@ -3,7 +3,7 @@ import type { Secrets } from '@redrive/engine/http';
 import type { ClassifyRule, CriterionSettings, Policy } from 'redrive';
 import type { Variable, VariableName, variables } from './variables.ts';
 
-export type Role = 'reader' | 'operator' | 'admin';
+export type Role = 'gateway' | 'reader' | 'operator' | 'admin';
 
 /** Who may ask, by a token of which only the hash is known. */
 export interface Token {
@@ -80,6 +80,12 @@ export interface Settings {
 
   /** An absolute path: the folder of routing policies. */
   routingDir?: string;
+  routingGateway: 'off' | 'on';
+  routingGatewayMaxBodyBytes: number;
+  routingGatewayIdleMs: number;
+  routingGatewayConcurrency: number;
+  /** The environment and `.env`, for the files of the gateway. Never shown. */
+  variables: Readonly<Record<string, string>>;
   /** `redis://` or `rediss://`: sticky sessions. */
   redisUrl?: string;
 

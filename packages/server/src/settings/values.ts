@@ -7,7 +7,7 @@ import type { Kind, Variable } from './variables.ts';
 /** `shown` is the value as everybody may see it. */
 export type Value = { ok: true; value: unknown; shown: string } | { ok: false; message: string };
 
-const roles: readonly Role[] = ['reader', 'operator', 'admin'];
+const roles: readonly Role[] = ['gateway', 'reader', 'operator', 'admin'];
 const MAX_LIST = 1000;
 const MAX_SHOWN = 60;
 

@@ -5,6 +5,7 @@ import type { Settings } from '../settings/settings.ts';
 import { examineBroker } from './doctor-broker.ts';
 import { examineDisk } from './doctor-disk.ts';
 import { clockSkew } from './doctor-host.ts';
+import { examineGateway } from './doctor-gateway.ts';
 import { examineRouting } from './doctor-routing.ts';
 import { examineStore } from './doctor-store.ts';
 import { countOf, type Finding, worstFirst } from './finding.ts';
@@ -55,6 +56,7 @@ export async function examineEverything({
       guarded('database', () => examineStore(settings)),
       guarded('broker', () => examineBroker(settings)),
       guarded('routing', () => examineRouting(settings)),
+      guarded('gateway', () => examineGateway(settings)),
     );
     if (settings.databaseUrl === undefined) {
       looks.push(guarded('disk', async () => [await examineDisk(settings.dataDir)]));

@@ -1,4 +1,5 @@
 import type { Runtime } from '../../runtime.ts';
+import { reportFault } from '../../system.ts';
 import { Watch } from '../../watch.ts';
 import type { RouteDecision } from '../decide-route.ts';
 import type { RouteContext } from '../route-context.ts';
@@ -89,6 +90,7 @@ export class RouteCall implements LegOwner {
       this.#last = end as Failed;
       this.#kept = this.#last;
       if (this.#last.byDeadline) this.#giveUp('DEADLINE');
+      if (!this.#mayRepeat(leg.provider, this.#last)) this.#giveUp('NOT_REPEATED');
       context = this.#afterFailure(context, this.#last);
     }
   }
@@ -219,6 +221,19 @@ export class RouteCall implements LegOwner {
       requestId: this.#decider.requestId,
       seed: this.#decider.seed,
     };
+  }
+
+  #mayRepeat(provider: string, { status, error, failure, refused }: Failed): boolean {
+    const { mayRepeat } = this.settings;
+    if (!mayRepeat) return true;
+    const { input } = this;
+    try {
+      return mayRepeat({ input, provider, status, error, failure, refused });
+    } catch (fault) {
+      // Not knowing is no permission.
+      reportFault('mayRepeat failed', fault);
+      return false;
+    }
   }
 
   #afterFailure(context: RouteContext, { status, failure }: Failed): RouteContext {

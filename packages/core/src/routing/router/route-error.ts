@@ -28,7 +28,8 @@ export type RouteErrorCode =
   | 'BUDGET'
   | 'ABORTED'
   | 'RETRY_AFTER_TOO_LONG'
-  | 'STREAM_CUT';
+  | 'STREAM_CUT'
+  | 'NOT_REPEATED';
 
 interface RouteErrorDetails {
   attempts: readonly RouteAttemptRecord[];
@@ -82,5 +83,6 @@ const sentences: Readonly<Record<RouteErrorCode, string>> = {
   BUDGET: 'The retry budget is used up and there is no fallback',
   ABORTED: 'The caller aborted',
   RETRY_AFTER_TOO_LONG: 'The provider asked for a longer wait than maxRetryAfter',
+  NOT_REPEATED: 'The attempt may have been executed, and mayRepeat forbids another one',
   STREAM_CUT: 'The stream ended before its end was seen',
 };

@@ -31,6 +31,19 @@ export type InputOf<P extends RouteProviders> = P[keyof P] extends (
   : never;
 export type OutputOf<P extends RouteProviders> = Awaited<ReturnType<P[keyof P]>>;
 
+/** A failed attempt, for `mayRepeat`. */
+export interface FailedAttempt<Input, Output> {
+  input: Input;
+  provider: string;
+  /** As rules compare it. */
+  status: string;
+  /** What the provider function threw. */
+  error: unknown;
+  failure: Failure;
+  /** The value, where `refuse` called it a failure. */
+  refused: Output | undefined;
+}
+
 export interface RouterOptions<P extends RouteProviders> {
   /** A function for each provider of the policy. */
   providers: P;
@@ -54,6 +67,11 @@ export interface RouterOptions<P extends RouteProviders> {
   statusOf?: ((error: unknown, failure: Failure) => string | number | undefined) | undefined;
   /** The status of a value that is a failure, such as a response with an error status; undefined accepts it. */
   refuse?: ((value: OutputOf<P>) => string | number | undefined) | undefined;
+  /**
+   * Whether the work may be done again after this failure, by the same provider or another one. False ends the call with
+   * `NOT_REPEATED`. For work that must not be executed twice. Without it every failure may be followed by another attempt.
+   */
+  mayRepeat?: ((failed: FailedAttempt<InputOf<P>, OutputOf<P>>) => boolean) | undefined;
   /**
    * The router that this one replaces, after a change of its policy. Providers of the same name keep their breaker, pause
    * and outcomes, where the settings of the breaker are the same.
@@ -93,6 +111,7 @@ export interface RouterSettings {
   stream: StreamOptions | undefined;
   statusOf: RouterOptions<RouteProviders>['statusOf'];
   refuse: ((value: unknown) => string | number | undefined) | undefined;
+  mayRepeat: ((failed: FailedAttempt<unknown, unknown>) => boolean) | undefined;
   detailLevel: DetailLevel;
   audit: ((entry: AuditEntry) => unknown) | undefined;
   on: ((event: RouteEvent) => unknown) | undefined;
@@ -124,6 +143,7 @@ export function readRouterOptions(
     budget,
     statusOf,
     refuse,
+    mayRepeat,
     stream,
     audit,
     on,
@@ -140,6 +160,7 @@ export function readRouterOptions(
   const functions = {
     statusOf,
     refuse,
+    mayRepeat,
     audit,
     on,
     random,
@@ -170,6 +191,7 @@ export function readRouterOptions(
     stream: stream && { isContent, isEnd },
     statusOf,
     refuse,
+    mayRepeat: mayRepeat as RouterSettings['mayRepeat'],
     audit,
     on,
     clock: clock ?? systemClock,

@@ -41,15 +41,20 @@ export class Connections {
     };
   }
 
-  /** Headers are a flat list of names and values, complete. */
-  request(url: URL, method: string, headers: readonly string[]): http.ClientRequest {
+  /** Headers are a flat list of names and values, complete. `path` goes out as it is written. */
+  request(
+    url: URL,
+    method: string,
+    headers: readonly string[],
+    path: string = url.pathname + url.search,
+  ): http.ClientRequest {
     const options: http.RequestOptions & { origin: string } = {
       method,
       headers,
       // In a URL, and only there, an IPv6 address has brackets.
       host: url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname,
       port: url.port,
-      path: url.pathname + url.search,
+      path,
       origin: url.origin,
     };
     return url.protocol === 'https:'

@@ -3,14 +3,13 @@ import type { TaskFault } from '../../errors.ts';
 import type { Delivery, Outcome, Run } from '../../ports/delivery.ts';
 import { remember } from '../../model/remember.ts';
 import type { Destination, Task, TaskContext } from '../../model/task.ts';
-import { type Address, parseAddress } from './address.ts';
 import type { Allowed } from './allow.ts';
 import { bytesToRead } from './answer.ts';
-import { Connections } from './connections.ts';
+import type { Connections } from './connections.ts';
 import { exchange, type Message, worked } from './exchange.ts';
+import { connectionsOf, refusedHost } from './guarded-connections.ts';
 import { checkContext, hasBody, methodOf, requestHeaders } from './headers.ts';
 import { Limit } from './limit.ts';
-import { AddressRefused, guardedLookup } from './lookup.ts';
 import { type HttpOptions, readOptions } from './options.ts';
 import { answeredOutcome, brokenOutcome, endedOutcome, failed, invalidOutcome } from './outcome.ts';
 import { type Credentials, findSecret, pattern, type Secrets } from './secrets.ts';
@@ -33,12 +32,11 @@ class HttpDelivery implements Required<Delivery> {
 
   constructor(options?: HttpOptions) {
     const settings = readOptions(options);
-    const { allowed, secrets, maxConnections, maxConnectionsPerOrigin, resolve } = settings;
+    const { allowed, secrets, maxConnections, maxConnectionsPerOrigin } = settings;
     this.#allowed = allowed;
     this.#secrets = secrets;
     this.#slots = new Slots(maxConnections, maxConnectionsPerOrigin);
-    const lookup = guardedLookup(allowed.refusal, resolve);
-    this.#connections = new Connections({ ...settings, lookup });
+    this.#connections = connectionsOf(settings);
   }
 
   check({ address }: Destination, context: TaskContext | undefined): TaskFault[] {
@@ -51,7 +49,7 @@ class HttpDelivery implements Required<Delivery> {
     const [fault] = [checkUrl(destination.address) ?? [], checkContext(context)].flat();
     if (fault) return invalidOutcome(`${fault.path}: ${fault.message}`);
     const url = new URL(destination.address);
-    const refused = this.#refused(url);
+    const refused = refusedHost(this.#allowed, url);
     if (refused) return brokenOutcome(refused, url.origin, false, undefined);
 
     const limit = new Limit(run);
@@ -87,18 +85,8 @@ class HttpDelivery implements Required<Delivery> {
   );
 
   #checkHost(url: URL): TaskFault | undefined {
-    const refused = this.#refused(url);
+    const refused = refusedHost(this.#allowed, url);
     return refused && { path: 'to', code: refused.code, message: refused.message };
-  }
-
-  /** Why nothing can be sent there, as far as that is known without a lookup. */
-  #refused({ hostname }: URL): AddressRefused | undefined {
-    const address = addressIn(hostname);
-    if (!address) {
-      return this.#allowed.admits(hostname) ? undefined : new AddressRefused(hostname, 'unlisted');
-    }
-    const kind = this.#allowed.refusal(hostname, address);
-    return kind && new AddressRefused(hostname, kind);
   }
 
   /** Waits for a slot; false: the limit ended first. */
@@ -153,11 +141,6 @@ class HttpDelivery implements Required<Delivery> {
         return endedOutcome(limit.ended ?? 'timeout', url.origin, exchanged.reached);
     }
   }
-}
-
-/** The address that a host of a URL is; undefined: it is a name. A URL spells all of them so that they end like this. */
-function addressIn(hostname: string): Address | undefined {
-  return /[\d\]]$/.test(hostname) ? parseAddress(hostname.replace(/^\[|\]$/g, '')) : undefined;
 }
 
 const done: Outcome = Object.freeze({ type: 'done' });

@@ -27,7 +27,7 @@ export interface HttpOptions {
   resolve?: Resolve;
 }
 
-interface HttpSettings {
+export interface HttpSettings {
   allowed: Allowed;
   secrets: Secrets | undefined;
   maxConnectionsPerOrigin: number;

@@ -6,11 +6,11 @@ export const commands = [
     summary: 'Make a token for the API, and the entry of REDRIVE_TOKENS that lets it in.',
     usage: 'token <name>',
     about:
-      'The token is shown once and kept nowhere: the service knows only its hash. readers look, operators also act, admins also erase.',
+      'The token is shown once and kept nowhere: the service knows only its hash. readers look, operators also act, admins also erase. A gateway token may send requests through the gateway, and nothing else.',
     options: {
       role: {
         kind: 'choice',
-        of: ['reader', 'operator', 'admin'],
+        of: ['gateway', 'reader', 'operator', 'admin'],
         default: 'operator',
         summary: 'What it may do.',
       },
@@ -18,6 +18,7 @@ export const commands = [
     examples: [
       'redrive token ops # an operator called ops',
       'redrive token grafana --role reader # may look at metrics, and change nothing',
+      'redrive token chatbot --role gateway # for the baseURL of an SDK',
       'redrive token ci --json # for programs',
     ],
     async run({ positionals: [name = ''], options, json }, io) {
