@@ -1,5 +1,5 @@
 import type { Suite } from '../result.ts';
-import { bundle, bundleWithoutTexts } from './bundle.ts';
+import { bundle, bundleSmall, bundleWithoutTexts } from './bundle.ts';
 import { criterion } from './criterion.ts';
 import { deciding } from './decide.ts';
 import { full, fullSignal } from './full.ts';
@@ -25,5 +25,6 @@ export const suite: Suite = {
     memoryFailures,
     bundle,
     bundleWithoutTexts,
+    bundleSmall,
   ],
 };

@@ -174,7 +174,8 @@ function named(error: unknown, names: readonly string[]): Evidence | undefined {
 
 function failedFetch(message: string, cause: unknown): Evidence {
   const evidence: Evidence = { class: 'transient', code: 'FETCH_FAILED' };
-  if (neverConnected(message) || neverConnected(messageOf(cause) ?? '')) evidence.notExecuted = true;
+  if (neverConnected(message) || neverConnected(messageOf(cause) ?? ''))
+    evidence.notExecuted = true;
   return evidence;
 }
 

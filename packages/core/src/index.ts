@@ -26,6 +26,12 @@ export {
   createBreaker,
 } from './breaker.ts';
 export { type Budget, type BudgetOptions, createBudget, grpcBudget } from './budget.ts';
+export {
+  type Bulkhead,
+  type BulkheadOptions,
+  type BulkheadPlace,
+  createBulkhead,
+} from './bulkhead.ts';
 export { classify, type ClassifyOptions } from './classify.ts';
 export { classifyText, type ClassifyRule, type TextMatch } from './classify-text.ts';
 export type { Clock, Random } from './clock.ts';
@@ -77,7 +83,7 @@ export {
 export { explain } from './explain.ts';
 export type { Failure, FailureClass } from './failure.ts';
 export { type DefinedPolicy, definePolicy, parsePolicy } from './policy.ts';
-export type { FailureName, Policy, PolicyOverride } from './policy-fields.ts';
+export type { Backoff, FailureName, Policy, PolicyOverride } from './policy-fields.ts';
 export { presets } from './presets.ts';
 export { parseRetryAfter } from './retry-after.ts';
 export { retrier, type Retrier, retry, retryable } from './retry.ts';
