@@ -163,7 +163,7 @@ function isRetryable(p: CompletePolicy, failure: Failure, verdict: boolean | und
 }
 
 /** 3: named by code, status or error name; 2: by class; 1: by a word for everything; 0: not named. */
-function specificity(words: readonly string[], failure: Failure): number {
+export function specificity(words: readonly string[], failure: Failure): number {
   let best = 0;
   for (const word of words) {
     if (word === 'any' || word === 'Error') best ||= 1;

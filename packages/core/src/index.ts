@@ -82,6 +82,8 @@ export {
 } from './errors.ts';
 export { explain } from './explain.ts';
 export type { Failure, FailureClass } from './failure.ts';
+export { ResponseError } from './fetch/response-error.ts';
+export { retryFetch, type RetryFetchOptions } from './fetch/retry-fetch.ts';
 export { type DefinedPolicy, definePolicy, parsePolicy } from './policy.ts';
 export type { Backoff, FailureName, Policy, PolicyOverride } from './policy-fields.ts';
 export { presets } from './presets.ts';

@@ -179,6 +179,8 @@ export async function run<T>(
           thrown = new RetryError(decision, refused ? { ...details, result: held } : details);
         }
         if (refused) held = undefined;
+        // The caller gets the reason of the abort instead: what was thrown may be a Response.
+        if (abort && ending.kind === 'error') dispose(ending.error);
         tell('giveUp', { error: thrown, facts, decision });
         throw thrown;
       }

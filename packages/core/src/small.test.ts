@@ -166,11 +166,4 @@ describe('redrive/small', () => {
     await Promise.all([call, clock.run()]);
     expect(calls).toBe(2);
   });
-
-  it('tells its errors by name', async () => {
-    const error = await small
-      .retry(() => Promise.reject(new Error('x')), { maxAttempts: 1 })
-      .catch((thrown: unknown) => thrown);
-    expect(small.isRetryError(error)).toBe(true);
-  });
 });

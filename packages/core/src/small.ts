@@ -1,7 +1,8 @@
 /**
  * The same `retry` on the same loop, for bundles where every kilobyte counts. A policy is taken as it is written, without
  * checks, and errors are not classified: every error has the class `unknown`, so it is retried unless `neverOn`, `retryIf`
- * or `classify` says otherwise. Only an AbortError is not.
+ * or `classify` says otherwise. Only an AbortError is not. Whatever else is needed can be imported from `redrive`: a bundler takes
+ * no more than that.
  */
 import { durationMs } from './duration.ts';
 import type { Failure } from './failure.ts';
@@ -13,7 +14,6 @@ import { type Kit, run } from './run.ts';
 import type { Attempt, Runtime } from './runtime.ts';
 import { systemRandom } from './system.ts';
 
-export { isRetryError } from './errors.ts';
 export type { AttemptRecord, RetryError } from './errors.ts';
 export type { Failure, FailureClass } from './failure.ts';
 export type { Policy } from './policy-fields.ts';
