@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createBreaker } from '../breaker.ts';
-import type { ConfigError } from '../errors.ts';
+import { isConfigError } from '../errors.ts';
 import type { BreakerOptions } from './breaker-options.ts';
 
 function faultsOf(options: unknown): string[] {
@@ -8,8 +8,8 @@ function faultsOf(options: unknown): string[] {
     createBreaker(options as BreakerOptions);
     return [];
   } catch (error) {
-    expect(error).toMatchObject({ code: 'INVALID_CONFIG' });
-    return (error as ConfigError).faults.map(({ path, message }) => `${path}: ${message}`);
+    if (!isConfigError(error) || error.code !== 'INVALID_CONFIG') throw error;
+    return error.faults.map(({ path, message }) => `${path}: ${message}`);
   }
 }
 

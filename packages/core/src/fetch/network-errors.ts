@@ -5,7 +5,7 @@
  *
  * Each entry is a whole message; `*` stands for any text.
  */
-export const networkMessages: readonly string[] = [
+const networkMessages: readonly string[] = [
   // Chrome, Edge, Electron
   'Failed to fetch',
   'network error',

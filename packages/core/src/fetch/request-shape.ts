@@ -4,7 +4,7 @@ export type FetchInput = Parameters<typeof fetch>[0];
 export type FetchInit = NonNullable<Parameters<typeof fetch>[1]>;
 
 /** What decides whether a request may be sent again. */
-export interface RequestShape {
+interface RequestShape {
   method: string;
   url: string;
   /** The caller's own signal. */
@@ -33,7 +33,7 @@ export function shapeOf(input: FetchInput, init: FetchInit = {}): RequestShape {
   const isCopied = request?.body != null && init.body === undefined;
   return {
     method,
-    url: request?.url ?? String(input),
+    url: typeof input === 'string' ? input : 'href' in input ? input.href : input.url,
     signal: init.signal ?? request?.signal,
     input: () => (isCopied ? request.clone() : input),
     release: () => {

@@ -49,7 +49,7 @@ export async function retryFetch(
         if (!isFailure(response, given)) return response;
         throw new ResponseError(response, shape.method, shape.url);
       },
-      mayRepeat ? given : definePolicy({ ...given, idempotent: false }),
+      mayRepeat ? given : definePolicy({ ...policy, idempotent: false }),
       { ...runtime, signal, retryIf: verdict(runtime.retryIf, shape.isOneShot) },
     );
   } catch (error) {
