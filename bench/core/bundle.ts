@@ -86,6 +86,6 @@ const emptyFaults: Plugin = {
   name: 'empty-faults',
   load: (id) =>
     id.endsWith('/core/src/faults.ts')
-      ? `export const explainFault = () => ''; export const nearest = () => undefined; export const show = String;`
+      ? `export const explainFault = () => ''; export const nearest = () => undefined; export const show = String; export const didYouMean = () => '';`
       : undefined,
 };

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { createBreaker } from './breaker.ts';
 import { type BulkheadOptions, createBulkhead } from './bulkhead.ts';
+import type { Clock } from './clock.ts';
 import { decide } from './decide.ts';
 import { isConfigError, type RetryError } from './errors.ts';
 import { explain } from './explain.ts';
@@ -178,6 +179,23 @@ describe('calls that share a bulkhead', () => {
     expect(bulkhead.queued).toBe(0);
     place?.leave();
     expect(bulkhead.running).toBe(0);
+    expect(work).not.toHaveBeenCalled();
+  });
+
+  it('start nothing without a place, also where the timer of the deadline is early', async () => {
+    const clock = virtualClock();
+    const early: Clock = {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      setTimer: (callback, ms, unref) => clock.setTimer(callback, ms - 1, unref),
+      clearTimer: (timer) => clock.clearTimer(timer),
+    };
+    const bulkhead = createBulkhead({ maxConcurrent: 1, maxQueue: 1 });
+    bulkhead.enter();
+    const work = vi.fn();
+    const call = thrownBy(retry(work, { deadline: '5s' }, { bulkhead, clock: early }));
+    const [error] = await Promise.all([call, clock.run()]);
+    expect(error).toMatchObject({ code: 'DEADLINE', attempts: 0 });
     expect(work).not.toHaveBeenCalled();
   });
 
