@@ -74,6 +74,7 @@ describe('the table for p-retry', () => {
     ['minTimeout and factor', { retries: 4, minTimeout: 50, factor: 3 }, down],
     ['factor: 1', { retries: 4, minTimeout: 50, factor: 1 }, down],
     ['factor: 0', { retries: 4, minTimeout: 50, factor: 0 }, down],
+    ['factor below 1', { retries: 3, minTimeout: 100, factor: 0.5 }, down],
     ['minTimeout: 0', { retries: 4, minTimeout: 0 }, down],
     ['maxTimeout', { retries: 5, minTimeout: 100, maxTimeout: 300 }, down],
     ['maxTimeout: Infinity', { retries: 5, maxTimeout: Infinity }, down],
@@ -156,6 +157,19 @@ describe('the table for p-retry', () => {
     const ours = await play((fn) => pRetryShim(fn), throwing('text'));
     expect(theirs.end).toContain('Non-error was thrown');
     expect(ours).toEqual({ ...theirs, end: 'text' });
+  });
+
+  it('a result that is there when the abort comes is returned by Redrive only', async () => {
+    const ends = [];
+    for (const library of [pRetry, pRetryShim]) {
+      const controller = new AbortController();
+      const script = () => {
+        controller.abort(new Error('enough'));
+        return 'done';
+      };
+      ends.push((await play((fn) => library(fn, { signal: controller.signal }), script)).end);
+    }
+    expect(ends).toEqual(['Error: enough', 'done']);
   });
 
   it('maxRetryTime ends both; Redrive does not wait for what cannot help, and cuts attempts off', async () => {

@@ -41,7 +41,8 @@ export async function pRetryShim<T>(
     maxAttempts: retries === Infinity ? 1_000_000_000 : retries + 1,
     base: minTimeout,
     cap: maxTimeout === Infinity ? '36500d' : maxTimeout,
-    multiplier: factor === 0 ? 1 : factor,
+    multiplier: Math.max(factor, 1),
+    schedule: 0 < factor && factor < 1 ? shrinking(minTimeout, factor, retries) : undefined,
     jitter: options.randomize ? 'up' : 'none',
     jitterRatio: 1,
     hardCap: true,
@@ -62,6 +63,11 @@ export async function pRetryShim<T>(
   } catch (error) {
     throw error instanceof StopError ? error.original : error;
   }
+}
+
+/** "Write the delays." */
+function shrinking(first: number, factor: number, count: number): number[] {
+  return Array.from({ length: Math.min(count, 1000) }, (_, n) => Math.round(first * factor ** n));
 }
 
 export interface AsyncRetryOptions {

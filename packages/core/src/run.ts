@@ -274,7 +274,7 @@ export async function run<T>(
     if (!watch) return work;
     // What is done on behalf of the attempt is aborted with it: the body of its response, perhaps.
     watch.underWay = context;
-    const leftMs = deadlineAt - clock.monotonic();
+    const leftMs = Math.max(0, deadlineAt - clock.monotonic());
     const ending = await watch.until(leftMs, Promise.resolve(work), () => {
       overdue = true;
       context?.abort(new DOMException('The deadline passed.', 'TimeoutError'));
