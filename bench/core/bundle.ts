@@ -26,9 +26,22 @@ export const bundleWithoutTexts: Case = {
   run: () => weigh([emptyFaults], 3000, 'without the fault texts'),
 };
 
-async function weigh(plugins: Plugin[], limit: number, what: string): Promise<Result> {
+export const bundleSmall: Case = {
+  name: 'bundle-small',
+  about: 'everything of redrive/small: the same loop without policy checks and classification',
+  run: () => weigh([], 5500, 'without checks and classification', `export * from 'redrive/small';`),
+};
+
+async function weigh(
+  plugins: Plugin[],
+  limit: number,
+  what: string,
+  own = entries['redrive'] ?? '',
+): Promise<Result> {
   const sizes: Record<string, number> = {};
-  for (const [name, code] of Object.entries(entries)) sizes[name] = await size(code, plugins);
+  for (const [name, code] of Object.entries({ ...entries, redrive: own })) {
+    sizes[name] = await size(code, plugins);
+  }
   const { redrive = Number.NaN, ...peers } = sizes;
   return {
     metric: 'bytes',
@@ -73,6 +86,6 @@ const emptyFaults: Plugin = {
   name: 'empty-faults',
   load: (id) =>
     id.endsWith('/core/src/faults.ts')
-      ? `export const explainFault = () => ''; export const nearest = () => undefined; export const show = String;`
+      ? `export const explainFault = () => ''; export const nearest = () => undefined; export const show = String; export const didYouMean = () => '';`
       : undefined,
 };

@@ -1,6 +1,6 @@
 import type { Suite } from '../result.ts';
 import { audit } from './audit.ts';
-import { bundle, bundleWithoutTexts } from './bundle.ts';
+import { bundle, bundleSmall, bundleWithoutTexts } from './bundle.ts';
 import { criterion } from './criterion.ts';
 import { deciding } from './decide.ts';
 import { full, fullSignal } from './full.ts';
@@ -27,5 +27,6 @@ export const suite: Suite = {
     memoryFailures,
     bundle,
     bundleWithoutTexts,
+    bundleSmall,
   ],
 };

@@ -48,6 +48,7 @@ describe('the packed library', () => {
       'dist/index.d.ts.map',
       'dist/index.js',
       'dist/index.js.map',
+      'dist/small.js',
       'dist/testing.js',
       'audit-event.schema.json',
       'policy.schema.json',

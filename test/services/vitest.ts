@@ -25,7 +25,7 @@ export interface PostgresUnderTest {
 
 /** Why tests were skipped: the server they need, and what would bring it. */
 export interface MissingService {
-  readonly name: ServiceName | 'Cyoda';
+  readonly name: ServiceName | 'Cyoda' | 'Bun' | 'Deno';
   readonly why: string;
   readonly wayOut: string;
 }

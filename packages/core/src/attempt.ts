@@ -11,8 +11,8 @@ export function processSeed(): number {
 
 /** The function's view of one attempt. What costs something is made when it is touched. */
 export class AttemptContext implements Attempt {
-  readonly attempt: number;
-  readonly maxAttempts: number;
+  declare readonly attempt: number;
+  declare readonly maxAttempts: number;
   /** When it must be over, by the monotonic clock. */
   endsAt = Infinity;
   readonly #runtime: Runtime<never> | undefined;

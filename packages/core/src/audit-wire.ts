@@ -44,6 +44,7 @@ const wireNames: Readonly<Record<CamelCased<Name>, string>> = {
   remainingMs: 'remaining_ms',
   beforeRetryFailed: 'before_retry_failed',
   budgetExhausted: 'budget_exhausted',
+  bulkheadFull: 'bulkhead_full',
   waitMs: 'wait_ms',
   retryAfterMs: 'retry_after_ms',
   notExecuted: 'not_executed',

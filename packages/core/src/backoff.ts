@@ -1,4 +1,4 @@
-import { type DefinedPolicy, defined } from './policy.ts';
+import { type CompletePolicy, defined } from './policy.ts';
 import type { Policy } from './policy-fields.ts';
 
 export interface DelayFacts {
@@ -21,7 +21,7 @@ export function delayFor(policy: Policy, facts: DelayFacts): number {
 
 /** The fields of a policy that a delay follows from. */
 export type DelayRule = Pick<
-  DefinedPolicy,
+  CompletePolicy,
   | 'strategy'
   | 'base'
   | 'cap'

@@ -1,33 +1,20 @@
-import type { Clock } from './clock.ts';
-import type { Duration } from './duration.ts';
-import { ConfigError, type Fault } from './errors.ts';
+import { atLeast, delayOf } from './backoff.ts';
+import {
+  type BreakerOptions,
+  type BreakerSettings,
+  type BreakerState,
+  readBreakerOptions,
+} from './circuit/breaker-options.ts';
+import { CallWindow, type RateWindow, TimeWindow } from './circuit/rate-window.ts';
+import type { Clock, Random } from './clock.ts';
+import { type Duration, durationMs } from './duration.ts';
+import { ConfigError } from './errors.ts';
 import type { Failure } from './failure.ts';
-import { defaultOf, type Fields, readFields } from './fields.ts';
+import { explainFault } from './faults.ts';
 import { isThenable, notify } from './notify.ts';
-import { systemClock } from './system.ts';
+import { systemClock, systemRandom } from './system.ts';
 
-export type BreakerState = 'closed' | 'open' | 'half_open';
-
-export interface BreakerOptions {
-  /** Consecutive failures that open it (5; never where only a `rate` is given). */
-  failures?: number;
-  /** Or the share of failed calls, 0 to 1, over `window`, once there were `minimumCalls`. Off unless given. */
-  rate?: number;
-  /** The window of the rate (10 s). */
-  window?: Duration;
-  /** Calls in the window before the rate means something (20). */
-  minimumCalls?: number;
-  /** How long it stays open before it lets a probe through (30 s). */
-  openFor?: Duration;
-  /** Calls that it lets through at once while half open (1). */
-  probes?: number;
-  /** Successful probes that close it (1). */
-  successes?: number;
-  /** Which failures say that the other side is in trouble. By default transient and unknown ones, but not 429. Not async. */
-  trips?: (failure: Failure) => boolean;
-  onChange?: (state: BreakerState, before: BreakerState) => unknown;
-  clock?: Clock;
-}
+export type { BreakerOptions, BreakerState } from './circuit/breaker-options.ts';
 
 /** The state as JSON: saved, and given to `createBreaker` after a restart. */
 export interface BreakerSnapshot {
@@ -35,13 +22,17 @@ export interface BreakerSnapshot {
   failures: number;
   /** Wall time in ms when an open breaker lets a probe through. */
   openUntilMs?: number;
+  /** How often it has opened since it was last closed, from which a growing `openFor` follows. */
+  openingsInARow?: number;
+  /** It was opened by hand, until it is closed by hand. */
+  held?: boolean;
 }
 
 export interface Breaker {
   readonly state: BreakerState;
   /** How often it has opened: tells one opening from the next. */
   readonly openings: number;
-  /** Ms until it lets a probe through; 0 unless it is open. */
+  /** Ms until it lets a probe through; 0 unless it is open, Infinity while it is held open by hand. */
   readonly waitMs: number;
   /** A ticket for one call, to be handed back by `succeeded`, `failed` or `released`; undefined: refused. */
   admit(): number | undefined;
@@ -50,54 +41,48 @@ export interface Breaker {
   /** The call ended without saying anything about the other side: the caller aborted it. */
   released(ticket: number): void;
   snapshot(): BreakerSnapshot;
+  /** Opens it by hand: for this long, or until `close`. */
+  open(duration?: Duration): void;
+  /** Closes it by hand, and forgets what failed. */
+  close(): void;
 }
-
-const DEFAULT_FAILURES = 5;
-
-const breakerFields = {
-  failures: { kind: 'integer', min: 1, max: 1_000_000 },
-  rate: { kind: 'number', min: 0.01, max: 1 },
-  window: { kind: 'duration', min: 10, default: 10_000 },
-  minimumCalls: { kind: 'integer', min: 1, max: 1_000_000, default: 20 },
-  openFor: { kind: 'duration', min: 1, default: 30_000 },
-  probes: { kind: 'integer', min: 1, max: 1000, default: 1 },
-  successes: { kind: 'integer', min: 1, max: 1000, default: 1 },
-} as const satisfies Fields;
 
 /** Stops calling what is down, and finds out by single probes when it is back. */
 export function createBreaker(options: BreakerOptions = {}, saved?: BreakerSnapshot): Breaker {
   return new CircuitBreaker(options, saved);
 }
 
-/** The window of the rate is counted in this many slices, so that it rolls without keeping every call. */
-const SLICES = 10;
-
 class CircuitBreaker implements Breaker {
   openings = 0;
-  readonly #settings: Record<keyof typeof breakerFields, number>;
+  readonly #settings: BreakerSettings;
   readonly #trips: (failure: Failure) => boolean;
   readonly #onChange: BreakerOptions['onChange'];
   readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #window: RateWindow | undefined;
   #state: BreakerState = 'closed';
   #failuresInARow = 0;
+  #openingsInARow = 0;
+  /** How long the last opening was. */
+  #openedForMs: number | undefined;
   #openUntil = 0;
   #probing = 0;
   #probesWorked = 0;
-  #slices: { calls: number; failed: number }[] = [];
-  #sliceIndex = 0;
+  #probesFailed = 0;
 
   constructor(options: BreakerOptions, saved?: BreakerSnapshot) {
-    const { trips = tripsByDefault, onChange, clock = systemClock, ...data } = options;
-    const faults: Fault[] = [];
-    const values = readFields(data, breakerFields, Object.keys(breakerFields), '', faults);
-    if (faults.length > 0)
-      throw new ConfigError('INVALID_CONFIG', 'The breaker has faults:', faults);
-    for (const [name, field] of Object.entries(breakerFields)) values[name] ??= defaultOf(field);
-    values['failures'] ??= values['rate'] === undefined ? DEFAULT_FAILURES : Infinity;
-    this.#settings = values as Record<keyof typeof breakerFields, number>;
+    const { trips = tripsByDefault, onChange, clock, random, ...data } = options;
+    this.#settings = readBreakerOptions(data);
     this.#trips = trips;
     this.#onChange = onChange;
-    this.#clock = clock;
+    this.#clock = clock ?? systemClock;
+    this.#random = random ?? systemRandom;
+    const { rate, window, windowCalls } = this.#settings;
+    if (rate !== undefined) {
+      this.#window = windowCalls
+        ? new CallWindow(windowCalls)
+        : new TimeWindow(window, this.#clock);
+    }
     if (saved) this.#restore(saved);
   }
 
@@ -117,8 +102,8 @@ class CircuitBreaker implements Breaker {
     } else {
       // The time is up: of the opening, or of probes that never came back and must not block for ever.
       this.#probing = 0;
-      this.#probesWorked = this.#state === 'open' ? 0 : this.#probesWorked;
-      this.#openUntil = now + this.#settings.openFor;
+      if (this.#state === 'open') this.#probesWorked = this.#probesFailed = 0;
+      this.#openUntil = now + this.#openingMs();
       this.#change('half_open');
     }
     this.#probing += 1;
@@ -129,13 +114,10 @@ class CircuitBreaker implements Breaker {
     // A call from before the last opening says nothing about now.
     if (ticket !== this.openings) return;
     this.#failuresInARow = 0;
-    if (this.#state === 'closed') return this.#count(false);
+    if (this.#state === 'closed') return this.#window?.add(false);
     this.#probing = Math.max(0, this.#probing - 1);
     this.#probesWorked += 1;
-    if (this.#probesWorked >= this.#settings.successes) {
-      this.#slices = [];
-      this.#change('closed');
-    }
+    if (this.#probesWorked >= this.#settings.successes) this.close();
   }
 
   failed(ticket: number, failure: Failure): void {
@@ -151,10 +133,15 @@ class CircuitBreaker implements Breaker {
     if (!trips) return this.succeeded(ticket);
     if (ticket !== this.openings) return;
     this.#failuresInARow += 1;
-    if (this.#state !== 'closed') return this.#open(this.#settings.openFor);
-    this.#count(true);
+    if (this.#state !== 'closed') {
+      this.#probing = Math.max(0, this.#probing - 1);
+      this.#probesFailed += 1;
+      if (this.#probesFailed > this.#settings.probeFailures) this.#openOnceMore();
+      return;
+    }
+    this.#window?.add(true);
     if (this.#failuresInARow >= this.#settings.failures || this.#rateReached()) {
-      this.#open(this.#settings.openFor);
+      this.#openOnceMore();
     }
   }
 
@@ -165,22 +152,61 @@ class CircuitBreaker implements Breaker {
 
   snapshot(): BreakerSnapshot {
     const snapshot: BreakerSnapshot = { state: this.state, failures: this.#failuresInARow };
-    if (this.#state !== 'closed') snapshot.openUntilMs = Math.ceil(this.#clock.now() + this.waitMs);
+    if (this.#state === 'closed') return snapshot;
+    if (typeof this.#settings.openFor !== 'number') {
+      snapshot.openingsInARow = this.#openingsInARow;
+    }
+    if (this.waitMs === Infinity) snapshot.held = true;
+    else snapshot.openUntilMs = Math.ceil(this.#clock.now() + this.waitMs);
     return snapshot;
+  }
+
+  open(duration?: Duration): void {
+    const forMs = duration === undefined ? Infinity : durationMs(duration);
+    if (Number.isNaN(forMs)) {
+      const wanted = explainFault({ kind: 'duration', min: 0 }, duration);
+      throw new ConfigError('INVALID_DURATION', `The breaker was not opened: ${wanted}`);
+    }
+    this.#open(forMs);
+  }
+
+  close(): void {
+    this.#failuresInARow = this.#openingsInARow = 0;
+    this.#openedForMs = undefined;
+    this.#window?.clear();
+    this.#change('closed');
   }
 
   #restore(saved: BreakerSnapshot): void {
     this.#failuresInARow = saved.failures > 0 ? saved.failures : 0;
     if (saved.state === 'closed') return;
-    // The clock may have been changed meanwhile: never wait longer than one opening lasts.
+    this.#openingsInARow = Math.floor(atLeast(saved.openingsInARow, 0));
+    if (saved.held) return this.#open(Infinity);
+    // The clock may have been changed meanwhile: never wait longer than the longest opening lasts.
+    const { openFor } = this.#settings;
+    const longestMs = typeof openFor === 'number' ? openFor : 2 * openFor.cap + openFor.jitterAdd;
     const leftMs = (saved.openUntilMs ?? 0) - this.#clock.now();
-    this.#open(Math.min(Math.max(0, leftMs || 0), this.#settings.openFor));
+    this.#open(Math.min(Math.max(0, leftMs || 0), longestMs));
+  }
+
+  #openOnceMore(): void {
+    this.#openingsInARow += 1;
+    this.#openedForMs = this.#openingMs();
+    this.#open(this.#openedForMs);
   }
 
   #open(forMs: number): void {
     this.openings += 1;
     this.#openUntil = this.#clock.monotonic() + forMs;
     this.#change('open');
+  }
+
+  /** How long an opening lasts: the first since it was closed, the second, and so on. */
+  #openingMs(): number {
+    const { openFor } = this.#settings;
+    if (typeof openFor === 'number') return openFor;
+    // A jitter that reaches down to 0 must not let every call through.
+    return Math.max(1, delayOf(openFor, this.#openingsInARow, this.#random, this.#openedForMs));
   }
 
   #change(state: BreakerState): void {
@@ -190,26 +216,11 @@ class CircuitBreaker implements Breaker {
     if (this.#onChange) notify('a breaker listener', this.#onChange, state, before);
   }
 
-  #count(failed: boolean): void {
-    if (this.#settings.rate === undefined) return;
-    const index = Math.floor((this.#clock.monotonic() * SLICES) / this.#settings.window);
-    const steps = Math.min(index - this.#sliceIndex, SLICES);
-    for (let i = 0; i < steps; i++) this.#slices.unshift({ calls: 0, failed: 0 });
-    this.#slices.length = Math.min(this.#slices.length, SLICES);
-    this.#sliceIndex = index;
-    const slice = (this.#slices[0] ??= { calls: 0, failed: 0 });
-    slice.calls += 1;
-    if (failed) slice.failed += 1;
-  }
-
   #rateReached(): boolean {
-    if (this.#settings.rate === undefined) return false;
-    let [calls, failed] = [0, 0];
-    for (const slice of this.#slices) {
-      calls += slice.calls;
-      failed += slice.failed;
-    }
-    return calls >= this.#settings.minimumCalls && failed >= this.#settings.rate * calls;
+    const { rate, minimumCalls } = this.#settings;
+    if (!this.#window || rate === undefined) return false;
+    const { calls, failed } = this.#window;
+    return calls >= minimumCalls && failed >= rate * calls;
   }
 }
 

@@ -1,6 +1,6 @@
 import { atLeast, clampRandom, delayOf } from './backoff.ts';
-import type { Failure } from './failure.ts';
-import { type DefinedPolicy, defined } from './policy.ts';
+import { type Failure, namesIn, statusText } from './failure.ts';
+import { type CompletePolicy, defined } from './policy.ts';
 import type { Policy } from './policy-fields.ts';
 import { unitRandom } from './random.ts';
 
@@ -28,6 +28,8 @@ export interface Facts {
   /** What was to prepare the next attempt failed. */
   beforeRetryFailed?: boolean;
   budgetExhausted?: boolean;
+  /** The bulkhead had no place for the attempt, and none in its queue. */
+  bulkheadFull?: boolean;
   /** The breaker let nothing through. `waitMs`: until it will; `waited`: this opening was waited for already. */
   circuit?: { waitMs: number; waited: boolean };
 }
@@ -52,6 +54,7 @@ export interface GiveUp {
     | 'DEADLINE'
     | 'BUDGET'
     | 'CIRCUIT_OPEN'
+    | 'BULKHEAD_FULL'
     | 'ABORTED'
     | 'RETRY_AFTER_TOO_LONG'
     | 'TOO_MANY_UNCOUNTED'
@@ -70,11 +73,18 @@ export type Decision = Retry | GiveUp;
  * policy and facts always give the same decision.
  */
 export function decide(policy: Policy, facts: Facts): Decision {
-  const given = defined(policy);
-  facts = Object(facts) as Facts;
-  const { circuit } = facts;
-  const failure = Object(facts.failure) === facts.failure ? facts.failure : unknownFailure;
-  const p = given.overrides ? overridden(given, failure) : given;
+  const given = Object(facts) as Facts;
+  const known = Object(given.failure) === given.failure;
+  return decideOn(defined(policy), known ? given : { ...given, failure: unknownFailure }, chance);
+}
+
+/** The random number of a decision, in [0, 1): the one that was given, or derived from (seed, key, n). */
+export type Chance = (facts: Facts, n: number) => number;
+
+/** `decide` for a complete policy. A bundle that needs only this goes without checks, and brings its own `chance`. */
+export function decideOn(given: CompletePolicy, facts: Facts, draw: Chance): Decision {
+  const { circuit, failure } = facts;
+  const p = given.overrides ? given.forFailure(failure) : given;
   const attempt = Math.floor(atLeast(facts.attempt, 1));
   const uncounted = Math.floor(atLeast(facts.uncounted, 0));
   const counted = failure.counted !== false && !circuit;
@@ -88,6 +98,7 @@ export function decide(policy: Policy, facts: Facts): Decision {
   if (facts.aborted) return no('ABORTED');
   if (facts.beforeRetryFailed) return no('BEFORE_RETRY_FAILED');
   if (leftMs <= 0) return no('DEADLINE');
+  if (facts.bulkheadFull) return no('BULKHEAD_FULL');
   if (circuit?.waited) return no('CIRCUIT_OPEN', circuitMs);
   if (!circuit && !isRetryable(given, failure, facts.retryable)) return no('PERMANENT');
   // Also an attempt that was not counted: its policy may have been lowered while it waited.
@@ -100,12 +111,12 @@ export function decide(policy: Policy, facts: Facts): Decision {
   // An attempt that consumed nothing keeps its number; the count of those keeps its backoff growing.
   const n = attempt + uncounted;
   let delayMs =
-    circuitMs || delayOf(p, counted ? attempt : n, () => randomOf(facts, n), facts.previousMs);
+    circuitMs || delayOf(p, counted ? attempt : n, () => draw(facts, n), facts.previousMs);
   let reason: Retry['reason'] = circuitMs ? 'CIRCUIT_OPEN' : 'BACKOFF';
   if (askedMs > delayMs) {
     // Never earlier than asked, and spread, so that a crowd told "60" does not come back as one.
     // A number of its own: the backoff's is small here, or the backoff would be the longer.
-    delayMs = Math.floor(askedMs + randomOf(facts, -n) * 0.1 * askedMs);
+    delayMs = Math.floor(askedMs + draw(facts, -n) * 0.1 * askedMs);
     reason = 'RETRY_AFTER';
   }
   if (delayMs >= leftMs) return circuit ? no('CIRCUIT_OPEN', delayMs) : no('DEADLINE');
@@ -129,20 +140,20 @@ export function giveUp(
 
 const unknownFailure: Failure = Object.freeze({ class: 'unknown' });
 
-function timeLeft(p: DefinedPolicy, { elapsedMs, remainingMs }: Facts): number {
+function timeLeft(p: CompletePolicy, { elapsedMs, remainingMs }: Facts): number {
   const own = p.deadline === undefined ? Infinity : p.deadline - atLeast(elapsedMs, 0);
   // No limit, Infinity, is null once it was JSON.
   return typeof remainingMs === 'number' && remainingMs < own ? remainingMs : own;
 }
 
-function randomOf({ random, seed, key }: Facts, n: number): number {
+export function chance({ random, seed, key }: Facts, n: number): number {
   // A key that is a number by mistake still tells one call from another.
   const text = typeof key === 'object' ? '' : String(key ?? '');
   return clampRandom(random) ?? unitRandom(Number.isFinite(seed) ? (seed as number) : 0, text, n);
 }
 
 /** Whether such a failure is retried at all. The more specific word wins; on a tie, `retryOn`. */
-function isRetryable(p: DefinedPolicy, failure: Failure, verdict: boolean | undefined): boolean {
+function isRetryable(p: CompletePolicy, failure: Failure, verdict: boolean | undefined): boolean {
   if (!p.idempotent && !failure.notExecuted) return false;
   if (typeof verdict === 'boolean') return verdict;
   // The usual case first: nothing is excluded, and the class is named.
@@ -152,7 +163,7 @@ function isRetryable(p: DefinedPolicy, failure: Failure, verdict: boolean | unde
 }
 
 /** 3: named by code, status or error name; 2: by class; 1: by a word for everything; 0: not named. */
-function specificity(words: readonly string[], failure: Failure): number {
+export function specificity(words: readonly string[], failure: Failure): number {
   let best = 0;
   for (const word of words) {
     if (word === 'any' || word === 'Error') best ||= 1;
@@ -163,39 +174,11 @@ function specificity(words: readonly string[], failure: Failure): number {
 }
 
 function isNamed(failure: Failure, word: string): boolean {
-  const status = statusOf(failure);
+  const status = statusText(failure);
   return (
     word === failure.code ||
     word === status ||
     (word.endsWith('xx') && word === `${status?.[0]}xx`) ||
-    namesOf(failure).includes(word)
+    namesIn(failure).includes(word)
   );
-}
-
-function statusOf({ status }: Failure): string | undefined {
-  return typeof status === 'number' ? String(status) : undefined;
-}
-
-function namesOf({ names }: Failure): readonly string[] {
-  return Array.isArray(names) ? (names as string[]) : [];
-}
-
-/** The override that names this failure most specifically: by code, status, error name, class, then `any`. */
-function overridden(p: DefinedPolicy, failure: Failure): DefinedPolicy {
-  const called = namesOf(failure).filter((name) => name !== 'Error');
-  const status = statusOf(failure);
-  const names = [
-    failure.code,
-    status,
-    `${status?.[0]}xx`,
-    ...called,
-    failure.class,
-    'Error',
-    'any',
-  ];
-  for (const name of names) {
-    const policy = name === undefined ? undefined : p.for(name);
-    if (policy) return policy;
-  }
-  return p;
 }

@@ -105,7 +105,7 @@ describe('disposing of a result', () => {
     dispose(result);
     await virtualClock().advance(0);
     expect(report).toHaveBeenCalledExactlyOnceWith(
-      'redrive: disposing of a discarded result failed',
+      'redrive: disposing of a result failed',
       expect.objectContaining({ message: 'stuck' }),
     );
   });

@@ -3,7 +3,7 @@ import { notify } from './notify.ts';
 /** Frees what a result holds when nobody will use it: a disposable, or the body of a Response. */
 export function dispose(result: unknown): void {
   if (typeof result !== 'object' || result === null) return;
-  notify('disposing of a discarded result', release, result);
+  notify('disposing of a result', release, result);
 }
 
 function release(result: object): unknown {

@@ -14,6 +14,7 @@ export const errorCodes = {
   DEADLINE: 'The deadline passed, or the next attempt could not start before it.',
   BUDGET: 'The shared retry budget is used up.',
   CIRCUIT_OPEN: 'The circuit breaker is open, and waiting for it was not possible.',
+  BULKHEAD_FULL: 'The bulkhead has no place for the attempt, and its queue is full.',
   ABORTED: 'The caller aborted.',
   RETRY_AFTER_TOO_LONG: 'The server asked for a longer wait than `maxRetryAfter`.',
   TOO_MANY_UNCOUNTED: 'More than `maxUncounted` failures that consume no attempt.',
@@ -75,12 +76,12 @@ export interface AttemptRecord {
 /** The work was given up. `code` says why, `cause` is the last error, `history` the attempts. */
 export class RetryError extends Error {
   override readonly name = 'RetryError';
-  readonly code: GiveUp['reason'];
+  declare readonly code: GiveUp['reason'];
   /** Executions that were started. */
-  readonly attempts: number;
+  declare readonly attempts: number;
   /** The newest attempts (at most 50), oldest first. */
-  readonly history: readonly AttemptRecord[];
-  readonly decision: GiveUp;
+  declare readonly history: readonly AttemptRecord[];
+  declare readonly decision: GiveUp;
   /** What the other side asked for, so that a durable queue can take over. */
   declare readonly retryAfterMs?: number;
   /** The last result, when it was a result that had been refused. */
@@ -107,9 +108,9 @@ export class RetryError extends Error {
     const why = other ?? failure.message ?? code;
     const times = `${attempts} attempt${attempts === 1 ? '' : 's'}`;
     super(`Gave up after ${times} (${reason})${why ? `: ${why}` : '.'}`, { cause });
-    this.code = decision.reason;
+    this.code = reason;
     this.decision = decision;
-    this.attempts = details.attempts;
+    this.attempts = attempts;
     this.history = details.history;
     if ('result' in details) this.result = details.result;
     if (decision.retryAfterMs !== undefined) this.retryAfterMs = decision.retryAfterMs;

@@ -1,5 +1,6 @@
 import type { Clock } from './clock.ts';
 import type { RetryError } from './errors.ts';
+import { isNetworkMessage, neverConnected } from './fetch/network-errors.ts';
 import { type Failure, type FailureClass, failureClasses } from './failure.ts';
 import { header, parseNumber, parseRetryAfter, wholeMs } from './retry-after.ts';
 
@@ -21,11 +22,13 @@ const maxCauses = 8;
 const maxNames = 16;
 const maxMessage = 1024;
 
+// The last four were Bun's before it took over Node's.
 const transientCodes =
-  /^(?:E(?:TIMEDOUT|CONN(?:REFUSED|RESET|ABORTED)|(?:NET|HOST)(?:UNREACH|DOWN)|PIPE|AI_AGAIN|NOTFOUND|NOMEM|[MN]FILE|AGAIN|BUSY|NOBUFS)|UND_ERR_(?:(?:CONNECT|HEADERS|BODY)_TIMEOUT|SOCKET)|ERR_(?:STREAM_PREMATURE_CLOSE|TLS_HANDSHAKE_TIMEOUT))$/;
+  /^(?:E(?:TIMEDOUT|CONN(?:REFUSED|RESET|ABORTED)|(?:NET|HOST)(?:UNREACH|DOWN)|PIPE|AI_AGAIN|NOTFOUND|NOMEM|[MN]FILE|AGAIN|BUSY|NOBUFS)|UND_ERR_(?:(?:CONNECT|HEADERS|BODY)_TIMEOUT|SOCKET)|ERR_(?:STREAM_PREMATURE_CLOSE|TLS_HANDSHAKE_TIMEOUT)|Connection(?:Refused|Closed|Reset)|FailedToOpenSocket)$/;
 const technicalCodes =
   /^(?:E(?:NOENT|ACCES|PERM|EXIST|ISDIR|NOTDIR|INVAL|NOSPC)|(?:CERT|ERR_TLS|ERR_INVALID)_.*|(?:DEPTH_ZERO_)?SELF_SIGNED_CERT(?:_IN_CHAIN)?|UNABLE_TO_(?:VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT.*))$/;
-const notExecutedCodes = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/;
+const notExecutedCodes =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket)$/;
 
 // By number, and for each the index of its class in `failureClasses`; OK speaks for none.
 const grpcCodes =
@@ -35,10 +38,6 @@ const grpcCodes =
 const grpcClasses = '-2310111010122021';
 
 const mistakes = /^(?:Type|Reference|Range|Syntax|Eval|URI|Assertion)Error$/;
-
-/** What browsers and Node say of a fetch that found no server. */
-const failedFetch =
-  /^(?:Failed to fetch|Load failed|NetworkError when attempting to fetch resource\.|fetch failed)(?: \(.*\))?$/;
 
 /**
  * A failure from what an error carries: codes and statuses, here or down the causes, then names. `look` is asked
@@ -166,10 +165,18 @@ function named(error: unknown, names: readonly string[]): Evidence | undefined {
   if (names === justError) return undefined;
   if (names.includes('AbortError')) return { class: 'technical', code: 'ABORT_ERR' };
   if (names.includes('TimeoutError')) return { class: 'transient', code: 'TIMEOUT' };
-  if (names.includes('TypeError') && failedFetch.test(String(messageOf(error)))) {
-    return { class: 'transient', code: 'FETCH_FAILED' };
+  if (names.includes('TypeError')) {
+    const message = messageOf(error) ?? '';
+    if (isNetworkMessage(message)) return failedFetch(message, (error as Thrown)['cause']);
   }
   return names.some((name) => mistakes.test(name)) ? { class: 'technical' } : undefined;
+}
+
+function failedFetch(message: string, cause: unknown): Evidence {
+  const evidence: Evidence = { class: 'transient', code: 'FETCH_FAILED' };
+  if (neverConnected(message) || neverConnected(messageOf(cause) ?? ''))
+    evidence.notExecuted = true;
+  return evidence;
 }
 
 function statusOf(value: unknown): number | undefined {

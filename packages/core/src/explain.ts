@@ -7,7 +7,9 @@ export function explain(decision: Decision): string {
     return `The caller aborted at attempt ${attempt} of ${maxAttempts}.`;
   const what = failure.code ?? failure.names?.[0];
   const start =
-    failure.code === 'CIRCUIT_OPEN' || decision.reason === 'BEFORE_RETRY_FAILED'
+    failure.code === 'CIRCUIT_OPEN' ||
+    decision.reason === 'BULKHEAD_FULL' ||
+    decision.reason === 'BEFORE_RETRY_FAILED'
       ? `Attempt ${attempt} of ${maxAttempts} was not started`
       : `Attempt ${attempt} of ${maxAttempts} failed (${what ? `${what}, ` : ''}${failure.class})`;
   if (decision.action === 'retry') {
@@ -29,6 +31,7 @@ const giveUps: Record<Exclude<GiveUp['reason'], 'ABORTED'>, string> = {
   DEADLINE: 'the next attempt could not start before the deadline',
   BUDGET: 'the shared retry budget is used up',
   CIRCUIT_OPEN: 'the circuit breaker is open',
+  BULKHEAD_FULL: 'the bulkhead and its queue are full',
   RETRY_AFTER_TOO_LONG: 'the server asked for too long a wait',
   TOO_MANY_UNCOUNTED: 'too many failures consumed no attempt',
   BEFORE_RETRY_FAILED: 'beforeRetry failed',

@@ -25,3 +25,12 @@ export interface Failure {
   /** False when this failure consumes no attempt (breaker open, a rule that says so). */
   counted?: boolean;
 }
+
+export function statusText({ status }: Failure): string | undefined {
+  return typeof status === 'number' ? String(status) : undefined;
+}
+
+/** A failure may come from outside, where the names can be anything. */
+export function namesIn({ names }: Failure): readonly string[] {
+  return Array.isArray(names) ? (names as string[]) : [];
+}

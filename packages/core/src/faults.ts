@@ -50,8 +50,8 @@ export function explainFault(wanted: Wanted, value: unknown): string {
 export function nearest(word: unknown, options: readonly string[]): string | undefined {
   if (typeof word !== 'string') return undefined;
   const lower = word.toLowerCase().replace(/[_-]/g, '');
-  const alias = aliases[lower.replace(/ms$/, '')];
-  if (alias !== undefined && options.includes(alias)) return alias;
+  const alias = [aliases[lower.replace(/ms$/, '')]].flat().find((each) => options.includes(each!));
+  if (alias !== undefined) return alias;
   let best: string | undefined;
   let bestDistance = Math.min(3, Math.ceil(word.length / 2));
   for (const option of options) {
@@ -63,12 +63,12 @@ export function nearest(word: unknown, options: readonly string[]): string | und
 
 /** What goes in the runtime of a call, in our words and in those of others. */
 const liveNames =
-  'signal key classify retryIf budget breaker on clock random unref parent onFailedAttempt shouldRetry onRetry'.split(
+  'signal key classify retryIf beforeRetry budget breaker bulkhead on clock random unref parent onFailedAttempt shouldRetry onRetry'.split(
     ' ',
   );
 
-/** What the same thing is called elsewhere. */
-const aliases: Record<string, string> = {
+/** What the same thing is called elsewhere; more than one where it means another thing in another place. */
+const aliases: Record<string, string | readonly string[]> = {
   retries: 'maxAttempts',
   attempts: 'maxAttempts',
   numofattempts: 'maxAttempts',
@@ -93,6 +93,19 @@ const aliases: Record<string, string> = {
   halfopenafter: 'openFor',
   resettimeout: 'openFor',
   threshold: 'failures',
+  shouldretry: 'retryIf',
+  retrywhen: 'retryIf',
+  retry: ['retryIf', 'wait'],
+  onretry: ['on', 'wait'],
+  onfailedattempt: ['on', 'wait'],
+  ongiveup: ['on', 'giveUp'],
+  events: 'on',
+  listener: 'on',
+  listeners: 'on',
+  failure: 'giveUp',
+  abortsignal: 'signal',
+  circuitbreaker: 'breaker',
+  idempotencykey: 'key',
 };
 
 /** The end of a sentence; empty where nothing is near. */

@@ -59,6 +59,12 @@ export type {
   RetryManagerOptions,
 } from './categories/manager-options.ts';
 export { type CategoryName, categoryMatrix } from './categories/matrix.ts';
+export {
+  type Bulkhead,
+  type BulkheadOptions,
+  type BulkheadPlace,
+  createBulkhead,
+} from './bulkhead.ts';
 export { classify, type ClassifyOptions } from './classify.ts';
 export { classifyText, type ClassifyRule, type TextMatch } from './classify-text.ts';
 export type { Clock, Random } from './clock.ts';
@@ -142,8 +148,10 @@ export type {
   Outcome,
   StoredRecord,
 } from './idempotency/store.ts';
+export { ResponseError } from './fetch/response-error.ts';
+export { retryFetch, type RetryFetchOptions } from './fetch/retry-fetch.ts';
 export { type DefinedPolicy, definePolicy, parsePolicy } from './policy.ts';
-export type { FailureName, Policy, PolicyOverride } from './policy-fields.ts';
+export type { Backoff, FailureName, Policy, PolicyOverride } from './policy-fields.ts';
 export { presets } from './presets.ts';
 export { parseRetryAfter } from './retry-after.ts';
 export { retrier, type Retrier, retry, retryable } from './retry.ts';

@@ -1,21 +1,18 @@
 import { ConfigError, type Fault } from './errors.ts';
+import { type Failure, namesIn, statusText } from './failure.ts';
+import { fault, isName, joinPath, readFields, type Values } from './fields.ts';
+import { policyDefaults } from './policy-defaults.ts';
 import {
-  defaultOf,
-  fault,
-  type Field,
-  isName,
-  joinPath,
-  readFields,
-  type Values,
-} from './fields.ts';
-import { overrideFields, type Policy, type PolicyOverride, policyFields } from './policy-fields.ts';
+  backoffFields,
+  overrideFields,
+  type Policy,
+  policyFields,
+  type PolicyOverride,
+} from './policy-fields.ts';
 import { hash64 } from './random.ts';
 
-/**
- * A policy that was checked: defaults filled in, durations in ms, frozen. It is still plain data:
- * as JSON it is a policy again, with the same fingerprint.
- */
-export class DefinedPolicy {
+/** The values of a policy, none of them missing, durations in ms: what a decision needs. */
+export class CompletePolicy {
   declare readonly maxAttempts: number;
   declare readonly strategy: NonNullable<Policy['strategy']>;
   declare readonly base: number;
@@ -34,15 +31,32 @@ export class DefinedPolicy {
   declare readonly maxUncounted: number;
   declare readonly idempotent: boolean;
   declare readonly overrides: Readonly<Record<string, PolicyOverride>> | undefined;
+
+  /** @internal */
+  constructor(values: Values) {
+    // Always every field, in one order: one hidden class, and one order of JSON, for all policies.
+    for (const name in policyDefaults) {
+      (this as unknown as Values)[name] = Object.freeze(values[name]);
+    }
+  }
+
+  /** @internal The policy for this failure: another one where an override names the failure. */
+  forFailure(_failure: Failure): CompletePolicy {
+    return this;
+  }
+}
+
+/**
+ * A policy that was checked: defaults filled in, durations in ms, frozen. It is still plain data:
+ * as JSON it is a policy again, with the same fingerprint.
+ */
+export class DefinedPolicy extends CompletePolicy {
   readonly #overridden: ReadonlyMap<string, DefinedPolicy> | undefined;
   #fingerprint: string | undefined;
 
   /** @internal Use `definePolicy`. */
   constructor(values: Values, overridden?: ReadonlyMap<string, DefinedPolicy>) {
-    // Always every field, in one order: one hidden class, and one order of JSON, for all policies.
-    for (const name in policyFields) {
-      (this as unknown as Values)[name] = Object.freeze(values[name]);
-    }
+    super(values);
     this.#overridden = overridden;
     Object.freeze(this);
   }
@@ -55,6 +69,26 @@ export class DefinedPolicy {
   /** The policy for failures of this name, where an override names them. */
   for(name: string): DefinedPolicy | undefined {
     return this.#overridden?.get(name);
+  }
+
+  /** @internal The override that names the failure most specifically: by code, status, error name, class, then `any`. */
+  override forFailure(failure: Failure): DefinedPolicy {
+    const called = namesIn(failure).filter((name) => name !== 'Error');
+    const status = statusText(failure);
+    const names = [
+      failure.code,
+      status,
+      `${status?.[0]}xx`,
+      ...called,
+      failure.class,
+      'Error',
+      'any',
+    ];
+    for (const name of names) {
+      const policy = name === undefined ? undefined : this.for(name);
+      if (policy) return policy;
+    }
+    return this;
   }
 }
 
@@ -82,10 +116,13 @@ export function defined(policy: Policy): DefinedPolicy {
 }
 
 function normalise(data: unknown, faults: Fault[]): DefinedPolicy {
-  const written = readFields(data, policyFields, Object.keys(policyFields), '', faults);
-  const values = complete(written, '', faults);
-  const overrides = (written['overrides'] ?? {}) as Values;
-  const names = Object.keys(overrides).sort();
+  const fields = Object.keys(policyFields);
+  const { overrides, ...written } = readFields(data, policyFields, fields, '', faults) as {
+    overrides?: Values;
+    [name: string]: unknown;
+  };
+  const values = completeFitting(written, '', faults);
+  const names = Object.keys(overrides ?? {}).sort();
   if (names.length === 0) return new DefinedPolicy(values);
 
   const { known } = policyFields.retryOn;
@@ -94,8 +131,8 @@ function normalise(data: unknown, faults: Fault[]): DefinedPolicy {
   for (const name of names) {
     const path = `overrides.${name}`;
     if (!isName(name, known)) fault(faults, path, 'INVALID_VALUE', { kind: 'name', known }, name);
-    const override = readFields(overrides[name], policyFields, overrideFields, path, faults);
-    const policy = new DefinedPolicy(complete(overlay(values, override), path, faults));
+    const override = readFields(overrides?.[name], policyFields, overrideFields, path, faults);
+    const policy = new DefinedPolicy(completeFitting(overlay(values, override), path, faults));
     overridden.set(name, policy);
     changes.push([name, changesFrom(values, policy)]);
   }
@@ -103,15 +140,34 @@ function normalise(data: unknown, faults: Fault[]): DefinedPolicy {
   return new DefinedPolicy({ ...values, overrides: Object.fromEntries(changes) }, overridden);
 }
 
-/** Fills in the defaults, and looks at the fields that must fit each other. */
-function complete(written: Values, path: string, faults: Fault[]): Values {
-  const values: Values = { overrides: undefined };
-  for (const name in policyFields) {
-    const field: Field = policyFields[name as keyof Policy];
-    if (name !== 'overrides') values[name] = written[name] ?? defaultOf(field);
+/** The fields of a policy that a delay follows from, with defaults of the caller's own. */
+export function readBackoff(
+  data: unknown,
+  path: string,
+  usual: { base: number; cap: number; jitter: NonNullable<Policy['jitter']> },
+  faults: Fault[],
+): CompletePolicy {
+  const written = readFields(data, policyFields, backoffFields, path, faults);
+  written['cap'] ??= Math.max(usual.cap, longest(written));
+  return new CompletePolicy(completeFitting({ ...usual, ...written }, path, faults));
+}
+
+/** What was written, with the defaults filled in. */
+export function complete(written: Values): Values {
+  const values: Values = {};
+  for (const [name, usual] of Object.entries(policyDefaults)) values[name] = written[name] ?? usual;
+  if (!written['strategy'] && values['schedule']) values['strategy'] = 'schedule';
+  // A cap that was not written must not cut a longer base or schedule that was.
+  if (written['cap'] === undefined) {
+    values['cap'] = Math.max(values['cap'] as number, longest(values));
   }
-  const schedule = values['schedule'] as readonly number[] | undefined;
-  if (written['strategy'] === undefined && schedule) values['strategy'] = 'schedule';
+  return values;
+}
+
+/** `complete`, and a fault for fields that do not fit each other. */
+function completeFitting(written: Values, path: string, faults: Fault[]): Values {
+  const values = complete(written);
+  const { schedule } = values;
   if ((values['strategy'] === 'schedule') !== (schedule !== undefined)) {
     fault(faults, joinPath(path, 'schedule'), 'INVALID_VALUE', { kind: 'pair' }, schedule);
     values['strategy'] = schedule ? 'schedule' : 'exponential';
@@ -125,10 +181,6 @@ function complete(written: Values, path: string, faults: Fault[]): Values {
       values['strategy'],
     );
     values['jitter'] = 'full';
-  }
-  // A cap that was not written must not cut a longer base or schedule that was.
-  if (written['cap'] === undefined) {
-    values['cap'] = Math.max(values['cap'] as number, longest(values));
   }
   return values;
 }
@@ -166,6 +218,6 @@ function leaveOutDefaults(this: unknown, name: string, value: unknown): unknown 
   if (!(this instanceof DefinedPolicy)) return value;
   const list = Array.isArray(value) && typeof value[0] === 'string';
   const canonical = list ? [...(value as string[])].sort() : value;
-  const usual = defaultOf(policyFields[name as keyof Policy]);
+  const usual = policyDefaults[name as keyof Policy];
   return JSON.stringify(canonical) === JSON.stringify(usual) ? undefined : canonical;
 }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Clock } from './clock.ts';
 import type { FailureClass } from './failure.ts';
 import type { Policy } from './policy-fields.ts';
 import { retry } from './retry.ts';
@@ -274,5 +275,31 @@ describe('an async listener', () => {
     await new Promise(setImmediate);
     expect(report).toHaveBeenCalledTimes(4);
     report.mockRestore();
+  });
+});
+
+describe('an async callback that is asked after the deadline', () => {
+  it('sets no timer of a negative time, of which Node.js would warn', async () => {
+    const host = virtualClock();
+    const timers: number[] = [];
+    let lateMs = 0;
+    const clock: Clock = {
+      now: () => host.now(),
+      monotonic: () => host.monotonic() + lateMs,
+      setTimer(callback, ms) {
+        timers.push(ms);
+        return host.setTimer(callback, ms);
+      },
+      clearTimer: (timer) => host.clearTimer(timer),
+    };
+    const busy = () => {
+      lateMs = 10_000;
+      throw new Error('too late');
+    };
+    const call = retry(busy, { deadline: '5s' }, { clock, retryIf: async () => true });
+    const [error] = await Promise.all([call.catch((thrown: unknown) => thrown), host.run()]);
+    expect(error).toMatchObject({ code: 'DEADLINE', attempts: 1 });
+    expect(timers.filter((ms) => ms < 0)).toEqual([]);
+    expect(timers).toContain(0);
   });
 });

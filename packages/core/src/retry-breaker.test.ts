@@ -40,6 +40,8 @@ function foreign(own: Partial<Breaker>): Breaker {
     failed() {},
     released() {},
     snapshot: () => ({ state: 'open', failures: 0 }),
+    open() {},
+    close() {},
     ...own,
   };
 }

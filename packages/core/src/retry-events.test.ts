@@ -168,10 +168,11 @@ describe('a listener', () => {
     expect(report).toHaveBeenCalledWith('redrive: a retry listener failed', fault);
   });
 
-  it('that is no function never breaks the work either', async () => {
+  it('that is no function is refused before the work', async () => {
     const on = { attempt: 'log' } as unknown as Listeners;
-    await expect(retry(() => 1, steady, { on })).resolves.toBe(1);
-    expect(report).toHaveBeenCalledTimes(1);
+    const work = vi.fn();
+    await expect(retry(work, steady, { on })).rejects.toMatchObject({ code: 'INVALID_CONFIG' });
+    expect(work).not.toHaveBeenCalled();
   });
 
   it('that is fine is not reported', async () => {

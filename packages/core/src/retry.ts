@@ -1,9 +1,12 @@
-import { AttemptContext } from './attempt.ts';
-import { ConfigError, type Fault } from './errors.ts';
+import { chance } from './decide.ts';
+import { ConfigError } from './errors.ts';
+import { examine } from './evidence.ts';
 import { type DefinedPolicy, definePolicy } from './policy.ts';
 import type { Policy } from './policy-fields.ts';
-import { run } from './run.ts';
+import type { Kit } from './run.ts';
 import type { Attempt, Runtime } from './runtime.ts';
+import { checkRuntime } from './runtime-check.ts';
+import { start } from './start.ts';
 
 /**
  * Calls a function until it works or the policy gives up.
@@ -17,7 +20,10 @@ export function retry<T>(
   runtime?: Runtime<Awaited<T>>,
 ): Promise<Awaited<T>> {
   try {
-    return start(fn, policy === undefined ? defaultPolicy() : definePolicy(policy), runtime);
+    assertFunction(fn);
+    if (runtime !== undefined) checkRuntime(runtime);
+    const checked = policy === undefined ? defaultPolicy() : definePolicy(policy);
+    return start(fn, checked, kit, runtime);
   } catch (error) {
     return Promise.reject(error);
   }
@@ -26,6 +32,7 @@ export function retry<T>(
 /** A reusable `retry`: the policy is checked once, here. */
 export function retrier(policy?: Policy, runtime?: Runtime): Retrier {
   const checked = definePolicy(policy);
+  if (runtime !== undefined) checkRuntime(runtime);
   return (fn, more) => retry(fn, checked, more ? { ...(runtime as object), ...more } : runtime);
 }
 
@@ -42,72 +49,19 @@ export function retryable<This, Args extends unknown[], T>(
 ): (this: This, ...args: Args) => Promise<Awaited<T>> {
   assertFunction(fn);
   const checked = definePolicy(policy);
+  if (runtime !== undefined) checkRuntime(runtime);
   return function (this: This, ...args: Args) {
-    return start(() => fn.apply(this, args), checked, runtime);
+    return start(() => fn.apply(this, args), checked, kit, runtime);
   };
 }
+
+const kit: Kit = { examine, chance };
 
 let usual: DefinedPolicy | undefined;
 
 function defaultPolicy(): DefinedPolicy {
   return (usual ??= definePolicy());
 }
-
-function start<T>(
-  fn: (attempt: Attempt) => T,
-  policy: DefinedPolicy,
-  runtime: Runtime<Awaited<T>> | undefined,
-): Promise<Awaited<T>> {
-  assertFunction(fn);
-  if (policy.attemptTimeout !== undefined || policy.deadline !== undefined || isWatched(runtime)) {
-    if (runtime) checkRuntime(runtime);
-    return run(fn, policy, runtime);
-  }
-  // The fast path: nothing to watch, so a first attempt that works costs one small object and one `then`.
-  const context = new AttemptContext(1, policy.maxAttempts, runtime);
-  let result;
-  try {
-    result = fn(context);
-  } catch (error) {
-    return run(fn, policy, runtime, { context, error });
-  }
-  return (result instanceof Promise ? result : Promise.resolve(result)).then(
-    undefined,
-    (error: unknown) => run(fn, policy, runtime, { context, error }),
-  ) as Promise<Awaited<T>>;
-}
-
-function isWatched(runtime: Runtime<never> | undefined): boolean {
-  if (runtime === undefined) return false;
-  const { signal, on, retryIf, budget, breaker, parent } = runtime;
-  return (signal ?? on ?? retryIf ?? budget ?? breaker ?? parent) !== undefined;
-}
-
-/** A mistake here would else show as a TypeError from deep inside. */
-function checkRuntime(runtime: Runtime<never>): void {
-  const faults: Fault[] = [];
-  for (const [name, method] of liveParts) {
-    const part = runtime[name] as Record<string, unknown> | null | undefined;
-    if (part != null && typeof part[method] !== 'function') {
-      const message = `must be an object with the method ${method}, as from ${makers[name]}.`;
-      faults.push({ path: name, code: 'INVALID_VALUE', message });
-    }
-  }
-  if (faults.length > 0) throw new ConfigError('INVALID_CONFIG', 'The runtime has faults:', faults);
-}
-
-const makers = {
-  signal: 'an AbortController',
-  budget: 'createBudget',
-  breaker: 'createBreaker',
-  clock: 'virtualClock',
-};
-const liveParts = [
-  ['signal', 'addEventListener'],
-  ['budget', 'spend'],
-  ['breaker', 'admit'],
-  ['clock', 'setTimer'],
-] as const;
 
 function assertFunction(fn: unknown): void {
   if (typeof fn === 'function') return;

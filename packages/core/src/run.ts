@@ -1,11 +1,12 @@
 import { AttemptContext, processSeed } from './attempt.ts';
-import { type Decision, decide, type Facts, giveUp } from './decide.ts';
+import type { BulkheadPlace } from './bulkhead.ts';
+import type { Clock } from './clock.ts';
+import { type Chance, type Decision, decideOn, type Facts, giveUp } from './decide.ts';
 import { dispose } from './dispose.ts';
 import { type AttemptRecord, RetryError } from './errors.ts';
-import { examine } from './evidence.ts';
 import type { Failure } from './failure.ts';
 import { isThenable, notify } from './notify.ts';
-import type { DefinedPolicy } from './policy.ts';
+import type { CompletePolicy } from './policy.ts';
 import type { Attempt, BeforeRetry, Listener, Opinion, RetryEvent, Runtime } from './runtime.ts';
 import { systemClock } from './system.ts';
 import { type Ending, Watch } from './watch.ts';
@@ -24,14 +25,18 @@ const circuitOpen: Failure = {
   notExecuted: true,
   counted: false,
 };
+const bulkheadFull: Failure = { ...circuitOpen, code: 'BULKHEAD_FULL' };
 const aborted: Failure = { class: 'technical', code: 'ABORT_ERR' };
 const noTime: Failure = { class: 'transient', code: 'TIMEOUT', notExecuted: true };
 
-/** Why there was no attempt: the breaker refused it, `beforeRetry` failed, or it was too late (aborted, or no time left). */
+/**
+ * Why there was no attempt: the bulkhead was full, the breaker refused it, `beforeRetry` failed, or it was too late
+ * (aborted, or no time left).
+ */
 type NotStarted =
   | { kind: 'refused'; waitMs: number; opening: number }
   | { kind: 'unprepared'; error: unknown }
-  | { kind: 'late' };
+  | { kind: 'full' | 'late' };
 
 const unanswered = Symbol('unanswered');
 
@@ -43,17 +48,25 @@ interface Started<T> {
   work: PromiseLike<T>;
 }
 
+/** What the loop is handed, so that a bundle can go without classification and derived random numbers. */
+export interface Kit {
+  /** Turns what was thrown, or a result that was refused, into a failure. Never throws. */
+  examine(thrown: unknown, clock: Clock): Failure;
+  chance: Chance;
+}
+
 /**
  * One call with its attempts, waits and limits: call, fail, decide, wait, call. `begun` is the first attempt, where
  * the fast path has made it and it has failed.
  */
 export async function run<T>(
   fn: (attempt: Attempt) => T,
-  policy: DefinedPolicy,
+  policy: CompletePolicy,
+  kit: Kit,
   runtime: Runtime<Awaited<T>> = {},
   begun?: { context: AttemptContext; error: unknown },
 ): Promise<Awaited<T>> {
-  const { signal, parent, breaker, budget, beforeRetry, clock = systemClock } = runtime;
+  const { signal, parent, breaker, bulkhead, budget, beforeRetry, clock = systemClock } = runtime;
   const retryIf =
     typeof runtime.retryIf === 'function' ? { error: runtime.retryIf } : runtime.retryIf;
   const { attemptTimeout = Infinity, deadline = Infinity } = policy;
@@ -73,6 +86,7 @@ export async function run<T>(
   let previousMs: number | undefined;
   let lastFailure: Failure | undefined;
   let ticket: number | undefined;
+  let place: BulkheadPlace | undefined;
   let waitedForOpening: number | undefined;
   /** A result that nobody has got yet. */
   let held: unknown;
@@ -86,7 +100,7 @@ export async function run<T>(
       let ending: Ending<Awaited<T>> | NotStarted;
       if (begun) ending = { kind: 'error', error: begun.error };
       else {
-        let next = admit();
+        let next = bulkhead ? await enter() : admit();
         if (beforeRetry && executions > 0 && next instanceof AttemptContext)
           next = await prepare(next);
         const started = next instanceof AttemptContext ? start(next) : next;
@@ -114,10 +128,11 @@ export async function run<T>(
         }
         verdict = true;
         error = undefined;
-        failure = { code: 'RESULT', ...examine(Object(result), clock) };
+        failure = kit.examine(Object(result), clock);
+        failure.code ??= 'RESULT';
       } else if (ending.kind === 'error') {
         error = ending.error;
-        failure = examine(error, clock);
+        failure = kit.examine(error, clock);
         let answer: unknown = runtime.classify?.(error);
         if (isThenable(answer)) answer = await answerTo(answer);
         if (answer !== unanswered) {
@@ -128,6 +143,7 @@ export async function run<T>(
         if (typeof answer === 'boolean') verdict = answer;
       } else if (ending.kind === 'unprepared') error = ending.error;
       else if (ending.kind === 'refused') failure = circuitOpen;
+      else if (ending.kind === 'full') failure = bulkheadFull;
 
       // Also one that a callback above has made.
       const abort = watch?.aborted;
@@ -138,11 +154,12 @@ export async function run<T>(
       const facts = factsAbout(failure, ending);
       if (abort) facts.aborted = true;
       if (ending.kind === 'unprepared') facts.beforeRetryFailed = true;
+      if (ending.kind === 'full') facts.bulkheadFull = true;
       if (verdict !== undefined) facts.retryable = verdict;
       // A result that is not wanted yet is an answer all the same.
       const isAnswer = ending.kind === 'result' && failure.code === 'RESULT';
       giveBack(abort || !running ? undefined : isAnswer ? 'succeeded' : failure);
-      const decision = decideOn(facts);
+      const decision = decideAbout(facts);
       if (running && !abort) {
         const record: AttemptRecord = { attempt, error, failure };
         if (decision.action === 'retry') record.delayMs = decision.delayMs;
@@ -162,6 +179,8 @@ export async function run<T>(
           thrown = new RetryError(decision, refused ? { ...details, result: held } : details);
         }
         if (refused) held = undefined;
+        // The caller gets the reason of the abort instead: what was thrown may be a Response.
+        if (abort && ending.kind === 'error') dispose(ending.error);
         tell('giveUp', { error: thrown, facts, decision });
         throw thrown;
       }
@@ -182,6 +201,14 @@ export async function run<T>(
     giveBack();
     dispose(held);
     watch?.close();
+  }
+
+  /** The next attempt once the bulkhead has a place for it, unless its queue is full too. */
+  async function enter(): Promise<NotStarted | AttemptContext> {
+    place = bulkhead?.enter();
+    if (!place) return { kind: isLate() ? 'late' : 'full' };
+    if (place.turn) await answerTo(place.turn);
+    return overdue ? { kind: 'late' } : admit();
   }
 
   /** The next attempt, unless it is too late or the breaker refuses it. */
@@ -207,15 +234,14 @@ export async function run<T>(
   /** Has `beforeRetry` prepare an attempt. */
   async function prepare(context: AttemptContext): Promise<NotStarted | AttemptContext> {
     const { error, failure } = history.at(-1)!;
-    const { attempt: number, maxAttempts, signal: own, remainingMs, idempotencyKey } = context;
     const info: BeforeRetry = {
-      attempt: number,
-      maxAttempts,
+      attempt: context.attempt,
+      maxAttempts: context.maxAttempts,
       error,
       failure,
-      signal: own,
-      remainingMs,
-      idempotencyKey,
+      signal: context.signal,
+      remainingMs: context.remainingMs,
+      idempotencyKey: context.idempotencyKey,
     };
     try {
       const work = beforeRetry?.(info);
@@ -248,7 +274,7 @@ export async function run<T>(
     if (!watch) return work;
     // What is done on behalf of the attempt is aborted with it: the body of its response, perhaps.
     watch.underWay = context;
-    const leftMs = deadlineAt - clock.monotonic();
+    const leftMs = Math.max(0, deadlineAt - clock.monotonic());
     const ending = await watch.until(leftMs, Promise.resolve(work), () => {
       overdue = true;
       context?.abort(new DOMException('The deadline passed.', 'TimeoutError'));
@@ -281,10 +307,11 @@ export async function run<T>(
     });
   }
 
-  /** The breaker gets its ticket back, with what the attempt says about the other side. */
+  /** The bulkhead gets its place back, and the breaker its ticket, with what the attempt says about the other side. */
   function giveBack(outcome?: Failure | 'succeeded'): void {
     const mine = ticket;
-    ticket = undefined;
+    place?.leave();
+    ticket = place = undefined;
     if (!breaker || mine === undefined) return;
     if (outcome === undefined) breaker.released(mine);
     else if (outcome === 'succeeded') breaker.succeeded(mine);
@@ -305,13 +332,16 @@ export async function run<T>(
     }
     if (ending.kind === 'refused') {
       const { waitMs, opening } = ending;
-      facts.circuit = { waitMs, waited: waitedForOpening === opening && waitMs > EARLY_TIMER_MS };
+      // Held open by hand: waiting would be for ever.
+      const isHeld = waitMs === Infinity;
+      const hasWaited = waitedForOpening === opening && waitMs > EARLY_TIMER_MS;
+      facts.circuit = { waitMs: isHeld ? 0 : waitMs, waited: isHeld || hasWaited };
       if (waitMs > 0) waitedForOpening = opening;
     }
     return facts;
   }
 
-  function decideOn(facts: Facts): Decision {
+  function decideAbout(facts: Facts): Decision {
     const { failure, circuit } = facts;
     if (leader && !facts.aborted && (circuit || executions > 0)) {
       return giveUp(
@@ -322,11 +352,11 @@ export async function run<T>(
         circuit?.waitMs ?? failure.retryAfterMs,
       );
     }
-    const decision = decide(policy, facts);
+    const decision = decideOn(policy, facts, kit.chance);
     if (decision.action === 'giveUp' || circuit || budget?.spend(failure) !== false)
       return decision;
     facts.budgetExhausted = true;
-    return decide(policy, facts);
+    return decideOn(policy, facts, kit.chance);
   }
 
   function key(): string {

@@ -1,5 +1,6 @@
 import type { Breaker } from './breaker.ts';
 import type { Budget } from './budget.ts';
+import type { Bulkhead } from './bulkhead.ts';
 import type { Clock, Random } from './clock.ts';
 import type { Facts, GiveUp, Retry } from './decide.ts';
 import type { Failure, FailureClass } from './failure.ts';
@@ -37,6 +38,8 @@ export interface Runtime<T = unknown> {
   budget?: Budget | undefined;
   /** Keeps calls away from what is down. A call waits for it, unless `maxUncounted` is 0. */
   breaker?: Breaker | undefined;
+  /** Bounds how many attempts run at once over all calls that share it. An attempt that finds no place waits in its queue. */
+  bulkhead?: Bulkhead | undefined;
   /** One listener for everything, or one per type. A listener that throws or rejects never breaks the work. */
   on?: Listener | Listeners | undefined;
   /** Time for tests: `virtualClock()` of `redrive/testing`. */

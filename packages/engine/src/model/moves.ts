@@ -210,6 +210,7 @@ export function reasonOf(decision: GiveUp): Reason {
       return 'EXPIRED';
     case 'BUDGET':
     case 'CIRCUIT_OPEN':
+    case 'BULKHEAD_FULL':
     case 'ABORTED':
     case 'BEFORE_RETRY_FAILED':
       return 'GAVE_UP';

@@ -1,0 +1,21 @@
+/** Every field of a policy with its default, in the order of `policyFields`, whose types and limits a bundle can go without. */
+export const policyDefaults = {
+  maxAttempts: 4,
+  strategy: 'exponential',
+  base: 200,
+  cap: 30_000,
+  multiplier: 2,
+  schedule: undefined,
+  jitter: 'full',
+  jitterRatio: 0.1,
+  jitterAdd: 1000,
+  hardCap: false,
+  attemptTimeout: undefined,
+  deadline: undefined,
+  maxRetryAfter: 60_000,
+  retryOn: ['transient', 'unknown'],
+  neverOn: [],
+  maxUncounted: 10,
+  idempotent: true,
+  overrides: undefined,
+} as const;
