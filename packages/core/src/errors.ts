@@ -35,6 +35,11 @@ export const errorCodes = {
   IDEMPOTENCY_STORE_FAILED: 'The idempotency store could not be asked.',
   IDEMPOTENCY_STORE_FULL: 'The memory store has as many keys as it may keep.',
   IDEMPOTENCY_FAILED_BEFORE: 'The work failed before, and its failure was stored.',
+  IDEMPOTENCY_KEY_MISSING: 'A request without an `Idempotency-Key`, where one is required.',
+  IDEMPOTENCY_KEY_INVALID: 'An `Idempotency-Key` that cannot be read.',
+  IDEMPOTENCY_BODY_TOO_LARGE: 'A request with an `Idempotency-Key` whose body is over the limit.',
+  IDEMPOTENCY_BODY_UNAVAILABLE: 'The body of a request cannot be compared with that of another.',
+  IDEMPOTENCY_RECORD_INVALID: 'What is stored for an `Idempotency-Key` is not a response.',
   RESULT_NOT_STORED: 'The work was done, but its result is too large or not JSON.',
 } as const;
 

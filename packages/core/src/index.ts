@@ -122,6 +122,13 @@ export {
   idempotencyEntry,
 } from './idempotency/events.ts';
 export {
+  idempotencyClaim,
+  idempotentHandler,
+  type IdempotentHandlerOptions,
+} from './idempotency/http/handler.ts';
+export type { IdempotentHttpOptions } from './idempotency/http/http-options.ts';
+export type { IdempotencyRefusal } from './idempotency/http/refusal.ts';
+export {
   IdempotencyError,
   type IdempotencyErrorCode,
   isIdempotencyError,

@@ -4,6 +4,16 @@ export { LAST_DATE_MS } from './criteria/time.ts';
 export { durationMs } from './duration.ts';
 export { didYouMean, nearest } from './faults.ts';
 export { defaultOf, type Field, type Fields, joinPath, readFields, type Values } from './fields.ts';
+export { bodyUnavailable } from './idempotency/http/body.ts';
+export { type Exchange, type KeyedRequest, serveOnce } from './idempotency/http/exchange.ts';
+export { type HttpSettings, readHttpOptions } from './idempotency/http/http-options.ts';
+export { readKeyHeader } from './idempotency/http/key-header.ts';
+export { problemOf, refusal } from './idempotency/http/refusal.ts';
+export {
+  type HeaderPair,
+  type KeptResponse,
+  releasesKey,
+} from './idempotency/http/response-record.ts';
 export { defined } from './policy.ts';
 export { hash64, unitRandom } from './random.ts';
 export { answerOf, claimOf, isHeldBy, type KeyEntry, recordedOf } from './idempotency/entry.ts';

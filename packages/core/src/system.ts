@@ -1,5 +1,5 @@
 /**
- * The one place where core touches the host: clock, timers, randomness, the error console.
+ * The one place where core touches the host: clock, timers, randomness, hashing, the error console.
  * Everything here is behind a port and can be replaced.
  */
 import type { Clock, Random } from './clock.ts';
@@ -40,6 +40,12 @@ export function freshId(): string {
   const { crypto } = globalThis as { crypto?: { randomUUID?: () => string } };
   // A page that was not served over https lacks it.
   return crypto?.randomUUID?.() ?? `${systemRandom()}`.slice(2) + `${systemRandom()}`.slice(2);
+}
+
+/** SHA-256 as hex digits. By the host, which needs a fifteenth of the time for a large body. */
+export async function sha256Bytes(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 /** A fault in a listener or in a discarded result must not break the work, and must not vanish. */
