@@ -1,0 +1,1 @@
+export { fastifyIdempotency, type FastifyIdempotencyOptions } from './plugin.ts';
