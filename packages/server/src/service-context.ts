@@ -1,5 +1,6 @@
 import type { Engine } from '@redrive/engine';
 import type { Logger } from 'pino';
+import type { IdempotencyStore } from 'redrive';
 import type { Criteria } from './criteria/index.ts';
 import type { ServiceGateway } from './gateway/index.ts';
 import type { Routing } from './routing/index.ts';
@@ -15,6 +16,8 @@ export interface ServiceContext {
   readonly feed: EventFeed;
   readonly metrics: Metrics;
   readonly health: Health;
+  /** Where the responses to requests with an `Idempotency-Key` are kept. */
+  readonly idempotency: IdempotencyStore;
   readonly criteria: Pick<Criteria, 'evaluator' | 'settings' | 'recent'>;
   /** Absent without ROUTING_GATEWAY. */
   readonly gateway?: Pick<ServiceGateway, 'handle'> | undefined;

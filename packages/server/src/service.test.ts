@@ -93,6 +93,30 @@ describe('a service', () => {
     expect(statuses.join(' ')).toBe('202 400 400 400 202 202 400 400 202 400 202 400');
   });
 
+  it('gives the same response to an Idempotency-Key after a restart', async () => {
+    const post = async (url: string, action: string, key?: string) => {
+      const headers = key === undefined ? {} : { 'idempotency-key': key };
+      return fetch(`${url}/api/v1/lanes/queue:orders/${action}`, { method: 'POST', headers });
+    };
+    const first = await serviceOf();
+    const { url } = await first.start();
+    await first.ready;
+    const paused = await post(url, 'pause', 'k-1');
+    expect([paused.status, paused.headers.has('idempotency-replayed')]).toEqual([200, false]);
+    await post(url, 'resume');
+    await first.stop();
+
+    const second = await serviceOf();
+    const { url: newUrl } = await second.start();
+    await second.ready;
+    const again = await post(newUrl, 'pause', 'k-1');
+    expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([200, 'true']);
+    expect(await again.text()).toBe(await paused.text());
+    const lanes = await fetch(`${newUrl}/api/v1/lanes`);
+    expect(await lanes.text()).not.toContain('"paused":true');
+    expect(log).not.toContain('"level":"error"');
+  });
+
   it('keeps its folder to itself', async () => {
     const service = await serviceOf();
     await service.start();

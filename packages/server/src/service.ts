@@ -76,10 +76,10 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
       import('./http/app.ts'),
     ]);
     const parts = (wired = await wire(settings, options));
-    const { observers, engine, instance, criteria, routing, gateway } = parts;
+    const { observers, engine, instance, criteria, routing, gateway, idempotency } = parts;
     const { log, feed, metrics, health } = observers;
     const known = { settings, instance, engine, log, feed, metrics, health };
-    const context = { ...known, criteria, routing, gateway };
+    const context = { ...known, criteria, routing, gateway, idempotency };
     // Before anybody can ask by them.
     await gateway?.start();
     await routing.start();
@@ -92,7 +92,8 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
   }
 
   /** The engine, as soon as its store can be had. */
-  async function begin({ engine, store, observers, criteria, member }: Wired): Promise<void> {
+  async function begin(parts: Wired): Promise<void> {
+    const { engine, store, observers, criteria, keyPruner, member } = parts;
     const { log } = observers;
     for (let attempt = 1; !stopping.signal.aborted; attempt++) {
       try {
@@ -104,6 +105,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
         await engine.start();
         observers.started();
         criteria.started();
+        keyPruner.start();
         // Not before: all members of a deployment answer by the seed that the store holds.
         member?.start();
         log.info('ready');
@@ -129,7 +131,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     stopping.abort();
     await started?.catch(() => undefined);
     if (!wired) return;
-    const { observers, engine, criteria, routing, gateway, member } = wired;
+    const { observers, engine, criteria, routing, gateway, keyPruner, member } = wired;
     observers.log.info('stopping: what runs is brought to its end');
     observers.stopping();
     // Ends the streams of events, which would keep their connections open.
@@ -142,6 +144,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     // After the last answer, and while the engine still takes reports.
     await criteria.stop();
     await routing.stop();
+    await keyPruner.stop();
     await engine.stop();
     observers.log.info('stopped');
   }

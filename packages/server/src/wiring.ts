@@ -9,7 +9,7 @@ import {
   type Store,
 } from '@redrive/engine';
 import type { RabbitBroker } from '@redrive/engine/rabbitmq';
-import { type Clock, presets } from 'redrive';
+import { type Clock, type IdempotencyStore, presets } from 'redrive';
 import { systemClock } from 'redrive/internal';
 import { createCriteria, type Criteria } from './criteria/index.ts';
 import { CRITERION } from './criteria/review-item.ts';
@@ -26,6 +26,7 @@ import { reviewOf } from './scheduler/review-message.ts';
 import { databaseFile } from './settings/data-dir.ts';
 import { allowOf } from './settings/join.ts';
 import type { Settings } from './settings/settings.ts';
+import { idempotencyOf, KeyPruner } from './upkeep/idempotency-keys.ts';
 
 /** What a service is made of. Nothing of it is open yet. */
 export interface Wired {
@@ -39,6 +40,8 @@ export interface Wired {
   routing: Routing;
   /** Absent without ROUTING_GATEWAY. */
   gateway: ServiceGateway | undefined;
+  idempotency: IdempotencyStore;
+  keyPruner: KeyPruner;
   /** Absent without CYODA_URL. */
   member?: CyodaMember;
 }
@@ -82,6 +85,8 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
     counts: metrics.routing,
     audit: settings.audit ? (entry) => engine.audit(entry) : undefined,
   });
+  const idempotency = await idempotencyOf(settings, (what, err) => log.error({ err }, what));
+  const keyPruner = new KeyPruner({ store: idempotency, clock, log });
   const optional = { ...(broker ? { broker } : {}), ...(member ? { member } : {}) };
   if (routing.routers) gateway?.attach(routing.routers);
   const troubled = {
@@ -91,7 +96,18 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   };
   observers.watch({ engine, ...optional, ...(routing.routers ? { routing: troubled } : {}) });
   criteria.attach(engine);
-  return { instance, store, observers, engine, criteria, routing, gateway, ...optional };
+  return {
+    instance,
+    store,
+    observers,
+    engine,
+    criteria,
+    routing,
+    gateway,
+    idempotency,
+    keyPruner,
+    ...optional,
+  };
 }
 
 function madeUpName(): string {

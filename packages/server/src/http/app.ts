@@ -10,6 +10,7 @@ import { type ConnectionLimits, CONNECTIONS, Connections } from './connections.t
 import { Deadlines } from './deadlines.ts';
 import { createGuard } from './guard.ts';
 import { hostFault } from './host.ts';
+import { addIdempotency } from './idempotency.ts';
 import { isHealth, securityHeaders, serverOptions } from './limits.ts';
 import { addDocument } from './openapi.ts';
 import { Problem, PROBLEM_TYPE, problemOf } from './problem.ts';
@@ -83,6 +84,7 @@ export async function buildApp(
   addErrors(app, context, state, routes);
   // One who takes in or delivers only answers how it is.
   const isApi = settings.only === undefined || settings.only === 'api';
+  if (isApi) await addIdempotency(app, context);
   for (const add of isApi ? resources : [serviceRoutes]) add(app, context);
   await app.ready();
   return app;

@@ -11,7 +11,7 @@ import { sqlite } from '@redrive/engine/sqlite';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
 import pino from 'pino';
-import type { Clock } from 'redrive';
+import { type Clock, type IdempotencyStore, memoryIdempotency } from 'redrive';
 import { systemClock } from 'redrive/internal';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createCriteria } from '../criteria/index.ts';
@@ -152,12 +152,13 @@ export interface StageOptions extends Partial<Settings> {
   engineOptions?: Partial<EngineOptions>;
   /** Of the criteria. */
   clock?: Clock;
+  idempotency?: IdempotencyStore;
 }
 
 /** An app on a real engine; both end with the test. */
 export async function stage(options: StageOptions = {}): Promise<Stage> {
   const { store = 'memory', engine: given, engineOptions, connections, ...rest } = options;
-  const { clock = systemClock, ...changed } = rest;
+  const { clock = systemClock, idempotency = memoryIdempotency(), ...changed } = rest;
   const all: Settings = { ...settings, ...changed };
   const engine = given ?? createEngine({ ...engineSettings(all, store), ...engineOptions });
   cleanups.push(() => engine.stop());
@@ -196,6 +197,7 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
       answered: ({ method, route, status }) => void answered.push({ method, route, status }),
     },
     health: { ready: async () => readiness },
+    idempotency,
     criteria,
     routing,
   };

@@ -3,6 +3,7 @@ import swagger from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import type { ServiceContext } from '../service-context.ts';
+import { KeyHeader, ofKeys, takesKey } from './idempotency.ts';
 import { type ProblemCode, statuses } from './problem.ts';
 import type { App } from './routes/route.ts';
 import { Job } from './schemas/bulk.ts';
@@ -90,17 +91,23 @@ export function documentOf(app: FastifyInstance): object {
 }
 
 /** What is for the document only. */
-function shown(schema: FastifySchema | undefined, { config, method, url }: RouteOptions) {
+function shown(schema: FastifySchema | undefined, route: RouteOptions) {
+  const { config, method, url } = route;
+  const isKeyed = takesKey(route);
   const { 'x-problems': codes = [], response, ...rest } = (schema ?? {}) as Shown;
   const role = config?.role ?? 'admin';
   const good = Object.entries(response ?? {}).map(([status, answer]) => [status, formsOf(answer)]);
   return {
     ...rest,
+    ...(isKeyed ? { headers: KeyHeader } : {}),
     operationId: operationId(String(method), url),
     'x-role': role,
     ...(rest.body && Type.IsOptional(rest.body) ? { [BODY_OPTIONAL]: true } : {}),
     ...(role === 'open' ? { security: [] } : {}),
-    response: { ...problemsOf(codes), ...(Object.fromEntries(good) as Record<string, unknown>) },
+    response: {
+      ...problemsOf(isKeyed ? [...codes, ...ofKeys] : codes),
+      ...(Object.fromEntries(good) as Record<string, unknown>),
+    },
   };
 }
 

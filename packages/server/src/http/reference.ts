@@ -2,6 +2,7 @@
 import { createEngine } from '@redrive/engine';
 import { memory } from '@redrive/engine/memory';
 import pino from 'pino';
+import { memoryIdempotency } from 'redrive';
 import { systemClock } from 'redrive/internal';
 import { createCriteria } from '../criteria/index.ts';
 import { RouteCounts } from '../observe/route-counts.ts';
@@ -10,6 +11,7 @@ import { CriterionCounts } from '../observe/criterion-counts.ts';
 import { createMetricSet } from '../observe/registry.ts';
 import { readSettings } from '../settings/read.ts';
 import { buildApp } from './app.ts';
+import { KEPT_FOR, ofKeys } from './idempotency.ts';
 import { documentOf } from './openapi.ts';
 import { statuses } from './problem.ts';
 import { always, ofBodies } from './routes/route.ts';
@@ -82,6 +84,7 @@ async function apiDocument(): Promise<object> {
       clock: systemClock,
       counts: new RouteCounts(createMetricSet()),
     }),
+    idempotency: memoryIdempotency(),
     criteria: createCriteria({
       settings: read.settings,
       instance: 'reference',
@@ -131,13 +134,16 @@ curl -X POST http://127.0.0.1:8086/api/v1/retries -H 'content-type: application/
 - **Problems** are \`application/problem+json\` ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)) with a \`code\`, a \`detail\` that says what to do, and in \`errors\` everything that is
   wrong with the request, each with the JSON pointer of its place. All codes are in the [reference of errors](errors.md). Whatever one asks for may be answered by
   ${always.map((code) => `\`${code}\``).join(', ')}; whatever has a body also by ${ofBodies.map((code) => `\`${code}\``).join(', ')}. The tables below name what is beside these.
+- **Idempotency-Key**: every POST takes the header (\`POST /api/v1/retries\` in its own way: there the key makes the \`message_id\`). The first request with a key is processed, and its response
+  is kept for ${KEPT_FOR}; each later one with the same key, token, URL and body gets the same response, with \`idempotency-replayed: true\`. Responses with 5xx, 408, 425 and 429 are not kept: the
+  same key may be sent again. A key may be answered by ${ofKeys.map((code) => `\`${code}\``).join(', ')} too. [More](../guides/idempotency-http.md#the-service).
 - **Who may ask**: with \`REDRIVE_TOKENS\`, who sends \`Authorization: Bearer\` and a token whose role is enough: a reader looks, an operator acts, an admin erases. Without,
   everybody on this machine, but no web page of another origin, and no name but \`localhost\`, \`127.0.0.0/8\` and \`[::1]\`. The name of the token, or the header
   \`x-redrive-operator\` where there are none, stands in the audit trail.
 - **Limits**: bodies of \`REDRIVE_MAX_REQUEST_BYTES\` (413), \`REDRIVE_RATE_LIMIT\` requests per second and client (429 with \`Retry-After\`), \`REDRIVE_REQUEST_TIMEOUT_MS\` for one
   request (408, 503). While the store is away: 503 with \`Retry-After\`.`;
 
-const common = new Set<string>([...always, ...ofBodies]);
+const common = new Set<string>([...always, ...ofBodies, ...ofKeys]);
 
 function section(path: string, method: string, operation: Operation): string {
   const { summary, description, parameters = [], requestBody, responses } = operation;

@@ -79,6 +79,21 @@ const left: Readonly<Record<string, readonly string[]>> = {
   // Nobody holds back an event: the service is stopped.
   redrive_erased: ['message_id', 'erased_at'],
   redrive_schema: ['version', 'oldest'],
+  // Responses to requests with an Idempotency-Key: they are kept for a day at most.
+  redrive_idempotency: [
+    'key',
+    'owner',
+    'fingerprint',
+    'fencing_token',
+    'claims',
+    'lease_end_ms',
+    'outcome',
+    'text',
+    'metadata',
+    'recorded_at_ms',
+    'expires_at_ms',
+  ],
+  redrive_idempotency_schema: ['version', 'oldest'],
 };
 
 const moved: Readonly<Record<string, readonly MovedColumn[]>> = {

@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { sqlite } from '@redrive/engine/sqlite';
+import { sqlite, sqliteIdempotency } from '@redrive/engine/sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { MoveSource } from './move-source.ts';
 
@@ -25,6 +25,14 @@ test('a file with all that this program knows is taken, and nobody else gets it 
   source.close();
   await store.open();
   await store.close();
+});
+
+test('idempotency keys stay behind', async () => {
+  const keys = sqliteIdempotency(file);
+  await keys.prune(1);
+  await keys.close?.();
+  new MoveSource(file).close();
+  expect(existsSync(file)).toBe(true);
 });
 
 test('what it does not know it does not leave behind in silence', () => {

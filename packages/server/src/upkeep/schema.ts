@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { databaseFile } from '../settings/data-dir.ts';
 import type { Settings } from '../settings/settings.ts';
+import { idempotencyOf } from './idempotency-keys.ts';
 
 /** The version that is there; undefined: there are no tables. */
 export async function schemaOf(settings: Settings): Promise<number | undefined> {
@@ -15,13 +16,21 @@ export async function migrateStore(settings: Settings): Promise<void> {
   const { databaseUrl, dataDir } = settings;
   if (databaseUrl !== undefined) {
     const { migratePostgres } = await import('@redrive/engine/postgres');
-    return migratePostgres(databaseUrl);
+    await migratePostgres(databaseUrl);
+  } else {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    const { sqlite } = await import('@redrive/engine/sqlite');
+    const store = sqlite(databaseFile(settings));
+    await store.open();
+    await store.close();
   }
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const { sqlite } = await import('@redrive/engine/sqlite');
-  const store = sqlite(databaseFile(settings));
-  await store.open();
-  await store.close();
+  // Its table is made at the first use.
+  const keys = await idempotencyOf(settings);
+  try {
+    await keys.prune(1);
+  } finally {
+    await keys.close?.();
+  }
 }
 
 async function schemaOfFile(file: string): Promise<number | undefined> {

@@ -1,8 +1,5 @@
 /** What a request says in `Idempotency-Key`. */
-export type KeyHeader =
-  | { state: 'absent' }
-  | { state: 'malformed' }
-  | { state: 'given'; key: string };
+type KeyHeader = { state: 'absent' } | { state: 'malformed' } | { state: 'given'; key: string };
 
 const MAX_KEY_LENGTH = 255;
 /** The quotes, and a backslash before every character. */

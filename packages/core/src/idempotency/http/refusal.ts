@@ -11,6 +11,8 @@ export interface IdempotencyRefusal {
   headers: Readonly<Record<string, string>>;
   /** More members of the problem document. */
   more: Readonly<Record<string, unknown>>;
+  /** For the log of the service, not for clients. */
+  cause?: unknown;
 }
 
 type RefusalCode = keyof typeof statuses;
@@ -75,7 +77,11 @@ export function refusal(
 }
 
 /** What an error of `idempotent` means to a client. The text of the store's own error is not for clients. */
-export function refusalOf({ code, retryAfterMs = 0 }: IdempotencyError): IdempotencyRefusal {
+export function refusalOf(error: IdempotencyError): IdempotencyRefusal {
+  return { ...clientRefusal(error), cause: error };
+}
+
+function clientRefusal({ code, retryAfterMs = 0 }: IdempotencyError): IdempotencyRefusal {
   if (code === 'IDEMPOTENCY_CONFLICT') return refusal(code, {}, retryAfterMs);
   if (code === 'IDEMPOTENCY_FAILED_BEFORE') return refusal('IDEMPOTENCY_RECORD_INVALID');
   if (Object.hasOwn(statuses, code) && code !== 'IDEMPOTENCY_STORE_FAILED') {

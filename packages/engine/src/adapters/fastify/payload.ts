@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import type { HeaderPair } from 'redrive/internal';
 
 /** A response as Fastify is about to send it. */
-export interface Outgoing {
+interface Outgoing {
   status: number;
   headers: HeaderPair[];
   payload: unknown;
@@ -19,7 +19,7 @@ export function outgoing(reply: FastifyReply, given: unknown): Outgoing {
 }
 
 /** A body that was read to its end, or why it was not; and what is left to send. */
-export type PayloadReading = { body: Buffer; rest: unknown } | { body?: never; rest: unknown };
+type PayloadReading = { body: Buffer; rest: unknown } | { body?: never; rest: unknown };
 
 /** Reads a payload up to the limit. */
 export async function readPayload(payload: unknown, maxBytes: number): Promise<PayloadReading> {

@@ -1,4 +1,4 @@
-import { about, answersToBody, forRole, type Routes } from './route.ts';
+import { about, answersToBody, type Routes } from './route.ts';
 import { Problem } from '../problem.ts';
 import type { FastifyRequest } from 'fastify';
 import type { Around } from '../intake.ts';
@@ -15,7 +15,8 @@ export const retryRoutes: Routes = (app, { engine }) => {
   app.post(
     '/api/v1/retries',
     {
-      ...forRole('operator'),
+      // Here the key is the identity of the message, and is stored in one commit with it.
+      config: { role: 'operator', idempotency: false },
       schema: {
         ...about(
           'retries',

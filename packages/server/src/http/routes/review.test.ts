@@ -193,6 +193,7 @@ describe.each(['memory', 'sqlite'] as const)('review, on %s', (store) => {
       why: 'Redrive cannot take back what was delivered to queue:orders.',
       todo: 'Erase it at the destination, if it was delivered.',
     });
+    expect(places.map(({ what }) => what)).toContain('idempotency_keys');
     // No webhook is configured.
     expect(places.map(({ what }) => what)).not.toContain('entry_hook');
     expect(erased.text).not.toContain('no such customer');

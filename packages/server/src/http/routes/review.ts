@@ -8,6 +8,7 @@ import type { Static } from 'typebox';
 import { Type } from 'typebox';
 import { cursorOf, pairOf, placeOf } from '../cursor.ts';
 import { readDestination } from '../destination.ts';
+import { KEPT_FOR } from '../idempotency.ts';
 import { readBase64 } from '../payload.ts';
 import { Problem } from '../problem.ts';
 import { listOf, ref } from '../schemas/common.ts';
@@ -207,9 +208,16 @@ export const reviewRoutes: Routes = (app, { engine, settings }) => {
       // The service has an inbox hook of its own. Without a webhook it tells nobody but the log.
       const hasHook = settings.inboxWebhookUrl !== undefined;
       const places = notReached.filter(({ what }) => hasHook || what !== 'entry_hook');
-      return { ...(await detailOf(engine, params.id)), not_reached: places };
+      return { ...(await detailOf(engine, params.id)), not_reached: [...places, keptResponses] };
     },
   );
+};
+
+/** They are found by their keys alone, which only their senders know. */
+const keptResponses = {
+  what: 'idempotency_keys',
+  why: `Responses to requests with an Idempotency-Key are kept for ${KEPT_FOR}, and some show the item as it was.`,
+  todo: 'Wait until they have expired. They are deleted by themselves.',
 };
 
 const ofEdits = [
