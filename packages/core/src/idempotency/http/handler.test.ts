@@ -5,6 +5,9 @@ import { memoryIdempotency } from '../memory.ts';
 import type { IdempotencyStore } from '../store.ts';
 import { idempotencyClaim, idempotentHandler, type IdempotentHandlerOptions } from './handler.ts';
 
+/** A second, which is the default, may be too short on a busy machine. */
+const until = (check: () => unknown) => vi.waitFor(check, { timeout: 20_000 });
+
 interface Post {
   key?: string;
   user?: string;
@@ -121,7 +124,7 @@ describe('a handler with idempotency keys', () => {
     const all = Promise.all(
       Array.from({ length: 20 }, async () => (await shown(await s.handler(post()))).body),
     );
-    await vi.waitFor(() => expect(s.actions()).toHaveLength(19));
+    await until(() => expect(s.actions()).toHaveLength(19));
     release.resolve();
     await s.clock.advance(10_000);
     expect(new Set((await all).map((body) => JSON.stringify(body)))).toEqual(
@@ -141,7 +144,7 @@ describe('a handler with idempotency keys', () => {
     const release = withResolvers();
     const { handler, orders } = shop({}, () => release.promise);
     const first = handler(post());
-    await vi.waitFor(() => expect(orders).toHaveLength(1));
+    await until(() => expect(orders).toHaveLength(1));
     const second = await shown(await handler(post()));
     expect(second).toMatchObject({ status: 409, body: { code: 'IDEMPOTENCY_CONFLICT' } });
     expect(second.headers.get('retry-after')).toBe('5');
@@ -366,7 +369,7 @@ describe('the key', () => {
     const store = { ...memoryIdempotency(), claim: down };
     const { handler, orders, clock } = shop({ store });
     const answering = handler(post());
-    await vi.waitFor(() => expect(asked).toBe(1));
+    await until(() => expect(asked).toBe(1));
     await clock.advance(60_000);
     const answer = await shown(await answering);
     expect(answer).toMatchObject({ status: 503, body: { code: 'IDEMPOTENCY_STORE_FAILED' } });
@@ -376,7 +379,7 @@ describe('the key', () => {
 
     const open = shop({ store, whenStoreFails: 'run' });
     const unprotected = open.handler(post());
-    await vi.waitFor(() => expect(asked).toBe(4));
+    await until(() => expect(asked).toBe(4));
     await open.clock.advance(60_000);
     expect((await unprotected).status).toBe(201);
   });
@@ -449,7 +452,7 @@ describe('a claim that was lost', () => {
     const request = post();
     const answering = s.handler(request);
     answering.catch(() => undefined);
-    await vi.waitFor(() => expect(s.orders).toHaveLength(1));
+    await until(() => expect(s.orders).toHaveLength(1));
     await s.store.release(keys[0] as string);
     await s.clock.advance(2000);
     release.resolve();
@@ -636,7 +639,7 @@ describe('a client that goes away', () => {
     const leaving = new AbortController();
     const request = new Request(post(), { signal: leaving.signal });
     const answering = handler(request);
-    await vi.waitFor(() => expect(orders).toHaveLength(1));
+    await until(() => expect(orders).toHaveLength(1));
     leaving.abort();
     release.resolve();
     await answering;

@@ -7,6 +7,9 @@ import { virtualClock } from 'redrive/testing';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { fastifyIdempotency, type FastifyIdempotencyOptions } from './index.ts';
 
+/** A second, which is the default, may be too short on a busy machine. */
+const until = (check: () => unknown) => vi.waitFor(check, { timeout: 20_000 });
+
 const apps: FastifyInstance[] = [];
 afterEach(async () => {
   for (const app of apps.splice(0)) await app.close();
@@ -357,7 +360,7 @@ describe('a handler that is overtaken', () => {
 
   it('keeps its key, and is not run again once its work is done', async () => {
     const { post, orders } = await overtaken(() => ({ order: 1 }));
-    await vi.waitFor(async () =>
+    await until(async () =>
       expect(await post()).toMatchObject({
         status: 410,
         body: { code: 'RESULT_NOT_STORED', reason: 'the handler ended after its request' },
@@ -370,7 +373,7 @@ describe('a handler that is overtaken', () => {
     const { post, orders } = await overtaken(() => {
       throw new Error('out of stock');
     });
-    await vi.waitFor(async () => expect((await post()).status).toBe(201));
+    await until(async () => expect((await post()).status).toBe(201));
     expect(orders).toHaveLength(2);
   });
 });
@@ -414,11 +417,11 @@ describe('a response that is overtaken while its stream is read', () => {
       return reply.code(201).type('text/plain').send(stream);
     });
     const first = post();
-    await vi.waitFor(() => expect(stream.listenerCount('readable')).toBeGreaterThan(0));
+    await until(() => expect(stream.listenerCount('readable')).toBeGreaterThan(0));
     void replies[0]?.code(503).send('too slow');
     expect((await first).status).toBe(503);
     stream.end('done');
-    await vi.waitFor(async () => expect(await post()).toMatchObject({ status: 201, body: 'done' }));
+    await until(async () => expect(await post()).toMatchObject({ status: 201, body: 'done' }));
     expect(orders).toHaveLength(1);
   });
 });
@@ -643,7 +646,7 @@ describe('a client that goes away', () => {
     client.abort();
     await closed;
     release.resolve();
-    await vi.waitFor(() => expect(s.actions()).toEqual(['record']));
+    await until(() => expect(s.actions()).toEqual(['record']));
     return s;
   }
 
@@ -680,7 +683,7 @@ describe('a client that goes away', () => {
     client.abort();
     await closed;
     release.resolve();
-    await vi.waitFor(() => expect(actions()).toEqual(['record']));
+    await until(() => expect(actions()).toEqual(['record']));
     expect(await post({ url: '/silent', body: '' })).toMatchObject({
       status: 410,
       body: { reason: 'its client had gone' },
@@ -699,7 +702,7 @@ describe('a client that goes away', () => {
     const headers = { 'x-user': 'ada', 'idempotency-key': 'k-1' };
     const answer = await fetch(`${url}/raw`, { method: 'POST', headers });
     expect(await answer.text()).toBe('raw');
-    await vi.waitFor(() => expect(actions()).toEqual(['record']));
+    await until(() => expect(actions()).toEqual(['record']));
     expect(await post({ url: '/raw', body: '' })).toMatchObject({
       status: 410,
       body: { original_status: 202, reason: 'the handler wrote it by itself' },
