@@ -28,7 +28,7 @@ export const KeyHeader = Type.Object({
   ),
 });
 
-/** Whether a route takes a key. `POST /retries` has its own: there the key is the identity of the message. */
+/** Whether a route takes a key. `POST /retries` has its own: there the key is the identity of the message. A question that changes nothing needs none. */
 export function takesKey(route: {
   method: string | string[];
   config?: { idempotency?: unknown } | undefined;

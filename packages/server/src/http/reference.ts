@@ -134,7 +134,7 @@ curl -X POST http://127.0.0.1:8086/api/v1/retries -H 'content-type: application/
 - **Problems** are \`application/problem+json\` ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)) with a \`code\`, a \`detail\` that says what to do, and in \`errors\` everything that is
   wrong with the request, each with the JSON pointer of its place. All codes are in the [reference of errors](errors.md). Whatever one asks for may be answered by
   ${always.map((code) => `\`${code}\``).join(', ')}; whatever has a body also by ${ofBodies.map((code) => `\`${code}\``).join(', ')}. The tables below name what is beside these.
-- **Idempotency-Key**: every POST takes the header (\`POST /api/v1/retries\` in its own way: there the key makes the \`message_id\`). The first request with a key is processed, and its response
+- **Idempotency-Key**: every POST that changes something takes the header (\`POST /api/v1/retries\` in its own way: there the key makes the \`message_id\`). The first request with a key is processed, and its response
   is kept for ${KEPT_FOR}; each later one with the same key, token, URL and body gets the same response, with \`idempotency-replayed: true\`. Responses with 5xx, 408, 425 and 429 are not kept: the
   same key may be sent again. A key may be answered by ${ofKeys.map((code) => `\`${code}\``).join(', ')} too. [More](../guides/idempotency-http.md#the-service).
 - **Who may ask**: with \`REDRIVE_TOKENS\`, who sends \`Authorization: Bearer\` and a token whose role is enough: a reader looks, an operator acts, an admin erases. Without,

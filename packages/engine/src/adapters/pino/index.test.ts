@@ -1,4 +1,5 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -26,7 +27,10 @@ function logFile(options: { sync: boolean; minLength?: number }) {
 }
 
 async function eventsIn(path: string): Promise<AuditEvent[]> {
-  const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '');
+  // A destination that is not synchronous makes its file a little later.
+  const lines = (existsSync(path) ? await readFile(path, 'utf8') : '')
+    .split('\n')
+    .filter((line) => line !== '');
   return lines.map((line) => (JSON.parse(line) as { audit_event: AuditEvent }).audit_event);
 }
 

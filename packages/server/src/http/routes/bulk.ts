@@ -19,7 +19,7 @@ export const bulkRoutes: Routes = (app, { engine }) => {
   app.post(
     '/api/v1/review/bulk/preview',
     {
-      ...forRole('reader'),
+      config: { role: 'reader', idempotency: false },
       schema: {
         ...about('bulk', 'Show what a bulk job would take', 'The exact count, and the newest ten.'),
         body: Selection,

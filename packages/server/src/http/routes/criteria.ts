@@ -57,7 +57,7 @@ export const criterionRoutes: Routes = (app, { criteria, settings }) => {
   app.post(
     '/api/v1/criteria/:name',
     {
-      config: { role: 'reader', plainNumbers: true },
+      config: { role: 'reader', plainNumbers: true, idempotency: false },
       schema: {
         ...about(
           'criteria',

@@ -34,7 +34,7 @@ export const routingRoutes: Routes = (app, { routing }) => {
   app.post(
     '/api/v1/route/decide',
     {
-      config: { role: 'reader', plainNumbers: true },
+      config: { role: 'reader', plainNumbers: true, idempotency: false },
       schema: {
         ...about(
           'route',
