@@ -145,6 +145,20 @@ const defects: Record<string, { defect: Defect; fails: string[] }> = {
     defect: () => ({ watch: () => () => undefined }),
     fails: ['lifecycle: tells whoever watches when it is ready, and when it is not any more'],
   },
+  'makes texts of numbers': {
+    defect: (broker) =>
+      consuming(
+        broker,
+        () => ({}),
+        (message) => ({
+          ...message,
+          headers: Object.fromEntries(
+            Object.entries(message.headers).map(([name, value]) => [name, String(value)]),
+          ),
+        }),
+      ),
+    fails: ['publish: keeps numbers among the headers as numbers'],
+  },
   'publishes in any order': {
     defect: (broker) => ({
       publish: (messages, options) => broker.publish(messages.toReversed(), options),
@@ -178,7 +192,7 @@ describe('the suite of a broker', () => {
   });
 
   it('leaves out what a broker does not claim to do', () => {
-    const capabilities = { returnsUnroutable: false, confirms: true };
+    const capabilities = { returnsUnroutable: false, confirms: true, typedHeaders: true };
     const open = () => Promise.reject(new Error('not opened'));
     const skipped = brokerSuite({ capabilities, open }).filter(({ skip }) => skip);
     expect(skipped.map(({ needs, skip }) => [needs, skip])).toEqual([

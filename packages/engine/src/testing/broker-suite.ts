@@ -53,8 +53,20 @@ const publishCases: BrokerCases = {
     await confirm(stage.broker, [{ address: queue, payload, headers, contentType }]);
     const [got] = await receive(stage, queue, 1);
     deepEqual(Uint8Array.from(got!.payload), payload);
-    for (const [name, value] of Object.entries(headers)) equal(got!.headers[name], value);
+    for (const [name, value] of Object.entries(headers))
+      equal(String(got!.headers[name]), `${value}`);
     deepEqual([got!.contentType, got!.redelivered], [contentType, false]);
+  },
+
+  'keeps numbers among the headers as numbers': {
+    needs: 'typedHeaders',
+    run: async (stage) => {
+      const queue = await stage.queue();
+      const headers = { 'x-retry-count': 3 };
+      await confirm(stage.broker, [{ address: queue, payload: bytes('1'), headers }]);
+      const [got] = await receive(stage, queue, 1);
+      equal(got!.headers['x-retry-count'], 3);
+    },
   },
 
   'brings over an empty message and one of 1 MiB': async (stage) => {
