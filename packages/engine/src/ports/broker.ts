@@ -35,6 +35,8 @@ export interface BrokerCapabilities {
   confirms: boolean;
   /** Brings over numbers in headers as numbers. Without it they come as texts. */
   typedHeaders: boolean;
+  /** Hands over in its old order what was given back or left. */
+  redeliversInOrder: boolean;
 }
 
 export interface PublishOptions {

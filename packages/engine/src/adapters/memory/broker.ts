@@ -41,6 +41,7 @@ class InProcessBroker implements MemoryBroker {
     returnsUnroutable: true,
     confirms: true,
     typedHeaders: true,
+    redeliversInOrder: true,
   };
   readonly #createQueues: boolean;
   readonly #maxMessages: number;

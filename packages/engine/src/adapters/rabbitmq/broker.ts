@@ -38,6 +38,7 @@ class TwoLinkBroker implements RabbitBroker {
     returnsUnroutable: true,
     confirms: true,
     typedHeaders: true,
+    redeliversInOrder: true,
   };
   readonly #settings: RabbitSettings;
   readonly #board: StateBoard;
