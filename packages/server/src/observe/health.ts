@@ -13,6 +13,12 @@ export interface BrokerWithState {
   };
 }
 
+/** By the name of the system. */
+export interface WatchedBrokers {
+  readonly rabbitmq?: BrokerWithState;
+  readonly nats?: BrokerWithState;
+}
+
 /** What is known of the member of a Cyoda server. */
 export interface MemberWithState {
   readonly state: MemberState;
@@ -32,7 +38,7 @@ const NOBODY = '00000000-0000-0000-0000-000000000000';
 const NOWHERE = { kind: 'queue', address: 'redrive.health' };
 
 /**
- * Whether this instance can do its work, and what is wrong. `started`, `store` and `broker` make it not ready. `sources`,
+ * Whether this instance can do its work, and what is wrong. `started`, `store`, `broker` and `nats` make it not ready. `sources`,
  * `outbox`, `audit`, `clock`, `inbox` and `cyoda` only warn: another instance would be no better, and requests are served all
  * the same, so traffic must not be taken away for it.
  */
@@ -40,7 +46,7 @@ export class HealthChecks implements Health {
   readonly #clock: Clock;
   #step: Step = 'starting';
   #engine: WatchedEngine | undefined;
-  #broker: BrokerWithState | undefined;
+  #brokers: WatchedBrokers = {};
   #member: MemberWithState | undefined;
   #inbox: { atMs: number; isFull: boolean; open: number; maxItems: number } | undefined;
   /** Why the last write was not taken. */
@@ -52,9 +58,9 @@ export class HealthChecks implements Health {
     this.#clock = clock;
   }
 
-  watch(engine: WatchedEngine, broker?: BrokerWithState, member?: MemberWithState): void {
+  watch(engine: WatchedEngine, brokers: WatchedBrokers = {}, member?: MemberWithState): void {
     this.#engine = engine;
-    this.#broker = broker;
+    this.#brokers = brokers;
     this.#member = member;
   }
 
@@ -81,10 +87,12 @@ export class HealthChecks implements Health {
   }
 
   async ready(): Promise<Readiness> {
+    const { rabbitmq, nats } = this.#brokers;
     const checks = [
       this.#startedCheck(),
       await this.#storeCheck(),
-      ...(this.#broker ? [brokerCheck(this.#broker)] : []),
+      ...(rabbitmq ? [brokerCheck('broker', rabbitmq)] : []),
+      ...(nats ? [brokerCheck('nats', nats)] : []),
       ...this.#statsChecks(),
       this.#inboxCheck(),
       ...(this.#member ? [memberCheck(this.#member)] : []),
@@ -159,11 +167,11 @@ export class HealthChecks implements Health {
   }
 }
 
-function brokerCheck({ state: { state, why } }: BrokerWithState): Check {
+function brokerCheck(name: string, { state: { state, why } }: BrokerWithState): Check {
   // Connected, it says what of its queues and exchanges is not as it should be: no other instance would fare better.
-  if (state === 'connected') return warning('broker', why !== undefined && withoutCredentials(why));
+  if (state === 'connected') return warning(name, why !== undefined && withoutCredentials(why));
   const because = why === undefined ? '' : `: ${why}`;
-  return check('broker', `The connection is ${state}${because}`);
+  return check(name, `The connection is ${state}${because}`);
 }
 
 /** A Cyoda server that is away makes nothing else worse: it asks other members meanwhile. */

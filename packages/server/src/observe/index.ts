@@ -13,7 +13,7 @@ import type { ServiceContext } from '../service-context.ts';
 import type { Settings } from '../settings/settings.ts';
 import { CensusTaker } from './census.ts';
 import { Feed } from './events.ts';
-import { type BrokerWithState, HealthChecks, type MemberWithState } from './health.ts';
+import { HealthChecks, type MemberWithState, type WatchedBrokers } from './health.ts';
 import { createLog, engineLog, type LogOutput } from './log.ts';
 import { LossyOutput } from './log-output.ts';
 import { ServiceMetrics } from './metrics.ts';
@@ -49,8 +49,8 @@ export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'health
   broker(broker: Broker): Broker;
   delivery(delivery: Delivery): Delivery;
   source(source: SourceOptions): SourceOptions;
-  /** Before the start: whose numbers are shown, and whose health. `broker` as it was before it was wrapped. */
-  watch(parts: { engine: Engine; broker?: BrokerWithState; member?: MemberWithState }): void;
+  /** Before the start: whose numbers are shown, and whose health. Brokers as they were before they were wrapped. */
+  watch(parts: { engine: Engine; brokers: WatchedBrokers; member?: MemberWithState }): void;
   started(): void;
   /** From now on it says that it is not ready. */
   stopping(): void;
@@ -82,11 +82,11 @@ export function createObservers(options: ObserverOptions): Observers {
   const { inboxWebhookUrl: url, serviceName } = settings;
   const webhook =
     url === undefined ? undefined : inboxWebhook({ url, serviceName, instance, clock, log });
-  const { rabbitmqUrl, only } = settings;
-  const notices = new Notices({
-    log,
-    isQueueless: rabbitmqUrl === undefined && only === undefined,
-  });
+  const { rabbitmqUrl, natsUrl, only } = settings;
+  const missing = new Map<string, string>();
+  if (rabbitmqUrl === undefined && only === undefined) missing.set('queue', 'RABBITMQ_URL');
+  if (natsUrl === undefined && only === undefined) missing.set('nats', 'NATS_URL');
+  const notices = new Notices({ log, missing });
   const parts = { metrics, tracing, clock };
 
   return {
@@ -120,12 +120,12 @@ export function createObservers(options: ObserverOptions): Observers {
     broker: (broker) => observedBroker(broker, parts),
     delivery: (delivery) => observedDelivery(delivery, parts),
     source: (source) => observedSource(source, parts),
-    watch: ({ engine, broker, member }) => {
+    watch: ({ engine, brokers, member }) => {
       webhook?.attach(engine);
-      health.watch(engine, broker, member);
+      health.watch(engine, brokers, member);
       metrics.cyoda.member = member;
       skew.watch(engine);
-      metrics.watch({ engine, census, ...(broker ? { broker } : {}) });
+      metrics.watch({ engine, census, brokers });
       census.watch(() => engine.census());
     },
     started: () => {

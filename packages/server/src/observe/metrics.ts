@@ -14,7 +14,7 @@ import type { Metrics } from '../service-context.ts';
 import type { CensusTaker } from './census.ts';
 import { CriterionCounts } from './criterion-counts.ts';
 import { CyodaCounts } from './cyoda-counts.ts';
-import type { BrokerWithState } from './health.ts';
+import type { BrokerWithState, WatchedBrokers } from './health.ts';
 import { kindOf, LaneTable, MAX_NAMES, NameTable, OTHER } from './lane-table.ts';
 import { createMetricSet, type MetricSet } from './registry.ts';
 import { snakeCase } from './names.ts';
@@ -33,7 +33,7 @@ interface MetricsOptions {
 interface Watched {
   engine: Pick<Engine, 'lanes' | 'laneCounts' | 'stats'>;
   census: CensusTaker;
-  broker?: BrokerWithState;
+  brokers: WatchedBrokers;
 }
 
 /** A page that is asked for more often shows the same lanes: reading them asks the store. */
@@ -318,7 +318,7 @@ export class ServiceMetrics implements Metrics {
     if (this.#watched) this.#writeWatched(this.#watched);
   }
 
-  #writeWatched({ engine, broker, census }: Watched): void {
+  #writeWatched({ engine, brokers, census }: Watched): void {
     const set = this.#set;
     const stats = engine.stats();
     set.running.set(stats.running);
@@ -335,9 +335,10 @@ export class ServiceMetrics implements Metrics {
         set.sourceState.set(labels, one === state ? 1 : 0);
       }
     }
-    if (!broker) return;
-    for (const one of brokerStates) {
-      set.brokerState.set({ state: one }, broker.state.state === one ? 1 : 0);
+    for (const [name, broker] of Object.entries(brokers) as [string, BrokerWithState][]) {
+      for (const one of brokerStates) {
+        set.brokerState.set({ broker: name, state: one }, broker.state.state === one ? 1 : 0);
+      }
     }
   }
 }

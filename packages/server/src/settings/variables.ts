@@ -3,6 +3,7 @@
  * The key is the name in redrive.config, `env` that of the environment.
  */
 import { criterionVariables } from './criterion-variables.ts';
+import { natsVariables } from './nats-variables.ts';
 
 export type Variable = {
   readonly env: string;
@@ -41,6 +42,8 @@ export type Kind =
   | { readonly kind: 'list'; readonly default?: readonly string[] }
   /** `hide`: the part that nobody may see in a log, beside a password in front of the host. */
   | { readonly kind: 'url'; readonly protocols: readonly string[]; readonly hide?: 'path' }
+  /** One or several. */
+  | { readonly kind: 'urls'; readonly protocols: readonly string[] }
   /** A text that is never shown. */
   | { readonly kind: 'secret'; readonly maxBytes: number }
   | { readonly kind: 'tokens' };
@@ -297,6 +300,7 @@ export const variables = {
     about: 'For a person, or for a machine.',
     example: 'json',
   },
+  ...natsVariables,
   ...criterionVariables,
 } as const satisfies Record<string, Variable>;
 

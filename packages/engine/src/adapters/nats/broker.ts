@@ -15,6 +15,8 @@ import { Session } from './session.ts';
 
 export interface NatsBroker extends Broker {
   readonly state: BrokerState;
+  /** Whether JetStream has a stream for this subject. False also while it does not answer. */
+  hasStream(subject: string): Promise<boolean>;
   /** A source is a subject of some stream, or the name of one of `streams`. */
   consume(
     source: string,
@@ -94,6 +96,10 @@ class JetStreamBroker implements NatsBroker {
     this.#publisher.detach('The broker was closed.');
     await session.close();
     this.#board.set({ state: 'closed', why: undefined, isReady: false });
+  }
+
+  async hasStream(subject: string): Promise<boolean> {
+    return (await this.#session?.lookUp(subject)) ?? false;
   }
 
   publish(messages: readonly Publication[], options: PublishOptions): Promise<Published>[] {

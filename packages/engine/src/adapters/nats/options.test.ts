@@ -1,4 +1,4 @@
-import { ConfigError } from 'redrive';
+import type { ConfigError } from 'redrive';
 import { describe, expect, it } from 'vitest';
 import { type NatsOptions, readOptions } from './options.ts';
 

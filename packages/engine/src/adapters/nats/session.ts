@@ -55,6 +55,10 @@ export class Session {
     if (this.#connection && this.#streams) await consumer.attach(this.#connection, this.#streams);
   }
 
+  async lookUp(subject: string): Promise<boolean> {
+    return (await this.#streams?.lookUp(subject))?.type === 'found';
+  }
+
   /** Consumers have stopped before: what they said last is on its way. */
   async close(): Promise<void> {
     this.#isClosed = true;
