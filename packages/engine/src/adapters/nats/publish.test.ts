@@ -1,7 +1,7 @@
 import { type NatsServer, startNats } from '@redrive/services';
 import { describeService, natsClient, type NatsClient } from '@redrive/services/vitest';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Publication } from '../../ports/broker.ts';
+import type { Publication, Received } from '../../ports/broker.ts';
 import { type NatsBroker, nats, type NatsOptions } from './index.ts';
 
 const soon = { timeout: 20_000, interval: 5 };
@@ -233,18 +233,28 @@ describeService('NATS 2.15', () => {
     await broker.close();
   });
 
-  it('says what the user may not do', async () => {
-    const users =
-      'authorization { users: [ { user: u, password: p, permissions: { publish: { deny: "secret.>" } } } ] }';
+  it('works with the permissions that the guide names, and says what the user may not do', async () => {
+    const permissions =
+      '{ publish: { allow: ["$JS.API.>", "$JS.ACK.>", "orders.>"] }, subscribe: { allow: "_INBOX.>" } }';
+    const users = `authorization { users: [ { user: u, password: p, permissions: ${permissions} } ] }`;
     await using server = await startNats({ settings: [users] });
-    const url = new URL(server.url);
-    const broker = nats({ url: `nats://u:p@${url.host}`, policy, log: quiet });
+    const { host } = new URL(server.url);
+    const streams = [{ name: 'ORDERS', subjects: ['orders.*'] }];
+    const broker = nats({ url: `nats://u:p@${host}`, streams, policy, log: quiet });
     await broker.open();
-    expect(broker.state.state).toBe('connected');
+    expect(broker.state).toMatchObject({ state: 'connected' });
+    expect(broker.state.why).toBeUndefined();
     expect(await publishTo(broker, 'secret.a')).toMatchObject({
       outcome: 'refused',
-      failure: { code: 'NOT_PERMITTED' },
+      failure: { code: 'NOT_PERMITTED', message: expect.stringContaining('secret.a') as string },
     });
+    expect(await publishTo(broker, 'orders.a')).toEqual({ outcome: 'confirmed' });
+    const got: Received[] = [];
+    const limits = { maxMessages: 10, maxBytes: 1 << 20 };
+    const consumer = await broker.consume('orders.a', limits, (one) => got.push(one));
+    await vi.waitFor(() => expect(got.length).toBe(1), soon);
+    await consumer.ack(got);
+    await consumer.stop();
     await broker.close();
   });
 });
