@@ -39,7 +39,7 @@ describe('a message for NATS', () => {
     expect(prepared({ payload }, 100).bytes).toBe(100);
     expect(refusal({ payload }, 99)).toMatchObject({ code: 'MESSAGE_TOO_LARGE' });
     const headers = { 'x-a': '1' };
-    const { bytes } = prepared({ payload, headers });
+    const bytes = 100 + 'NATS/1.0\r\nx-a: 1\r\n\r\n'.length;
     expect(prepared({ payload, headers }, bytes).bytes).toBe(bytes);
     expect(refusal({ payload, headers }, bytes - 1)).toMatchObject({ code: 'MESSAGE_TOO_LARGE' });
   });

@@ -148,10 +148,12 @@ describeService('NATS 2.15', () => {
     it('is sent when there is room, of more than may be on their way', async () => {
       const subject = await client.subject();
       const broker = await opened();
-      const all = Array.from({ length: 5000 }, () => message(subject));
+      // More than 32 MiB, and more than 4096.
+      const payload = Buffer.alloc(4000);
+      const all = Array.from({ length: 9000 }, () => message(subject, { payload }));
       const published = await Promise.all(broker.publish(all, { timeoutMs: 20_000 }));
       expect(new Set(published.map(({ outcome }) => outcome))).toEqual(new Set(['confirmed']));
-      expect(await client.depth(subject)).toBe(5000);
+      expect(await client.depth(subject)).toBe(9000);
     });
   });
 
