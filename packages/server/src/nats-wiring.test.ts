@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { AckPolicy, type JsMsg, jetstream } from '@nats-io/jetstream';
 import { type NatsServer, startNats } from '@redrive/services';
 import { describeService, natsClient, type NatsClient } from '@redrive/services/vitest';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createService, type Service } from './service.ts';
+import { databaseFile } from './settings/data-dir.ts';
 import { readSettings } from './settings/read.ts';
 import { examineNats } from './upkeep/doctor-nats.ts';
 
@@ -152,6 +154,12 @@ describeService('NATS 2.15', () => {
     await vi.waitFor(async () => {
       expect((await inbox()).map(({ reason }) => reason)).toContain('UNREADABLE');
     }, soon);
+    // Without RabbitMQ nobody could ever publish a message for its review queue.
+    const file = new DatabaseSync(databaseFile(await settings()), { readOnly: true });
+    expect(file.prepare('SELECT count(*) AS count FROM redrive_outbox').get()).toEqual({
+      count: 0,
+    });
+    file.close();
   });
 
   it('says in the inbox that no stream has a subject, and what mends that', async () => {

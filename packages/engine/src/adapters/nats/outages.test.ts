@@ -206,7 +206,23 @@ describeService('NATS 2.15', () => {
       await flow.isWorking();
       await flow.end({ forgets: false });
       expect(flow.outcomes).not.toContain('unroutable');
+
+      // Without a majority nothing is taken, and nothing is given up.
+      const [first, second, third] = cluster.servers;
+      await Promise.all([first!.kill(), second!.kill()]);
+      const alone = brokerAt(third!.url);
+      await alone.open();
+      await vi.waitFor(() => expect(alone.state.state).toBe('blocked'), soon);
+      const message = { address: 'work.a', payload: Buffer.from('x'), headers: {} };
+      const [published] = await Promise.all(alone.publish([message], { timeoutMs: 5000 }));
+      expect(published).toMatchObject({ outcome: 'away', failure: { code: 'JETSTREAM_AWAY' } });
+      await first!.start();
+      await vi.waitFor(() => expect(alone.isReady).toBe(true), soon);
+      await vi.waitFor(async () => {
+        const [again] = await Promise.all(alone.publish([message], { timeoutMs: 5000 }));
+        expect(again).toEqual({ outcome: 'confirmed' });
+      }, soon);
     },
-    TEST_MS,
+    2 * TEST_MS,
   );
 });

@@ -1,4 +1,4 @@
-import { type NatsServer, startNats } from '@redrive/services';
+import { type NatsServer, startNats, startProxy } from '@redrive/services';
 import { describeService, natsClient, type NatsClient } from '@redrive/services/vitest';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Publication, Received } from '../../ports/broker.ts';
@@ -133,6 +133,23 @@ describeService('NATS 2.15', () => {
       listening.unsubscribe();
     });
 
+    it('is lost with the connection that it was sent over, long before its time is up', async () => {
+      const subject = client.name();
+      const sent = new Promise<void>((resolve) => {
+        client.connection.subscribe(subject, { max: 1, callback: () => resolve() });
+      });
+      await client.connection.flush();
+      await using proxy = await startProxy(server.url);
+      const broker = await opened({ url: proxy.url });
+      const published = publish(broker, message(subject), 600_000);
+      await sent;
+      proxy.cut();
+      expect(await published).toMatchObject({
+        outcome: 'lost',
+        failure: { code: 'CONNECTION_LOST' },
+      });
+    });
+
     it('makes the stream that the options have for it, when it is first needed', async () => {
       const name = client.name();
       const streams = [{ name, subjects: [`${name}.late`], onDemand: true }];
@@ -257,6 +274,23 @@ describeService('NATS 2.15', () => {
     await vi.waitFor(() => expect(got.length).toBe(1), soon);
     await consumer.ack(got);
     await consumer.stop();
+    await broker.close();
+  });
+});
+
+describeService('NATS 2.15', () => {
+  it('never takes a question without an answer for a missing stream', async () => {
+    const permissions = '{ publish: { deny: "$JS.API.STREAM.NAMES" } }';
+    const users = `authorization { users: [ { user: u, password: p, permissions: ${permissions} } ] }`;
+    await using server = await startNats({ settings: [users] });
+    const url = `nats://u:p@${new URL(server.url).host}`;
+    const broker = nats({ url, policy, log: quiet, connectTimeout: 500 });
+    await broker.open();
+    expect(await publishTo(broker, 'orders.a')).toMatchObject({
+      outcome: 'refused',
+      failure: { code: 'STREAM_UNAVAILABLE', class: 'transient' },
+    });
+    expect(broker.isReady).toBe(true);
     await broker.close();
   });
 });
