@@ -8,7 +8,7 @@ const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
 /** Long ones, with processes and servers that come and go. */
 const slow = [
   'test/docs/examples.test.ts',
-  'packages/engine/src/adapters/rabbitmq/{outages,publisher}.test.ts',
+  'packages/engine/src/adapters/{rabbitmq,nats}/{outages,publisher}.test.ts',
   'packages/engine/src/adapters/postgres/outages.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];

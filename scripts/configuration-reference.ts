@@ -17,6 +17,14 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
       ...(['deadLetterExchange', 'deadLetterBindings', 'unclassifiedAs'] as const),
     ],
   ],
+  [
+    'NATS',
+    [
+      ...(['natsUrl', 'natsCredsFile', 'natsToken', 'natsTlsCaFile'] as const),
+      ...(['natsTlsCertFile', 'natsTlsKeyFile', 'natsRetrySubject'] as const),
+      ...(['natsDeadLetterStreams', 'natsReplicas'] as const),
+    ],
+  ],
   ['Retries', ['defaultMaxRetries', 'baseDelayMs', 'maxDelayMs', 'concurrency', 'maxPayloadBytes']],
   ['Deliveries to URLs', ['httpAllow']],
   [

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { migratePostgres } from '@redrive/engine/postgres';
-import { type RabbitmqServer, startPgBouncer, startRabbitmq } from '@redrive/services';
+import { type RabbitmqServer, startPgBouncer, startNats, startRabbitmq } from '@redrive/services';
 import { type Database, describeService, freshDatabase } from '@redrive/services/vitest';
 import { createService, readSettings } from '@redrive/server';
 import pg from 'pg';
@@ -123,36 +123,51 @@ describeService('RabbitMQ', () => {
   for (const example of needing('RabbitMQ')) {
     it(`${example.at} runs and prints what it says`, alone, async () => {
       const { url } = server;
-      const home = mkdtempSync(join(tmpdir(), 'redrive-docs-'));
-      const reading = await readSettings({
-        env: {
-          RABBITMQ_URL: url,
-          DEAD_LETTER_EXCHANGE: 'dlx',
-          BASE_DELAY_MS: '20',
-          HTTP_PORT: '0',
-          REDRIVE_DATA_DIR: home,
-          REDRIVE_LOG_LEVEL: 'silent',
-        },
-        cwd: home,
-      });
-      if (!reading.ok) throw new Error(JSON.stringify(reading.faults));
-      const service = createService(reading.settings);
-      try {
-        const listening = await service.start();
-        // Before its exchange is there, RabbitMQ would drop what dies.
-        await vi.waitFor(async () => {
-          expect(await (await fetch(`${listening.url}/health/ready`)).text()).toContain(
-            '"ready":true',
-          );
-        }, 10_000);
-        await expectToWork(example, { RABBITMQ_URL: url });
-      } finally {
-        await service.stop();
-        rmSync(home, { recursive: true, force: true });
-      }
+      // Before its exchange is there, RabbitMQ would drop what dies.
+      const env = { RABBITMQ_URL: url, DEAD_LETTER_EXCHANGE: 'dlx' };
+      await withService(env, () => expectToWork(example, { RABBITMQ_URL: url }));
     });
   }
 });
+
+describeService('NATS 2.15', () => {
+  for (const example of needing('NATS')) {
+    it(`${example.at} runs and prints what it says`, alone, async () => {
+      await using server = await startNats();
+      const { url } = server;
+      // Before its stream is there, advisories would be gone.
+      const env = { NATS_URL: url, NATS_DEAD_LETTER_STREAMS: 'ORDERS' };
+      await withService(env, () => expectToWork(example, { NATS_URL: url }));
+    });
+  }
+});
+
+/** Beside a service that is ready. */
+async function withService(env: Record<string, string>, work: () => Promise<void>): Promise<void> {
+  const home = mkdtempSync(join(tmpdir(), 'redrive-docs-'));
+  const reading = await readSettings({
+    env: {
+      BASE_DELAY_MS: '20',
+      HTTP_PORT: '0',
+      REDRIVE_DATA_DIR: home,
+      REDRIVE_LOG_LEVEL: 'silent',
+      ...env,
+    },
+    cwd: home,
+  });
+  if (!reading.ok) throw new Error(JSON.stringify(reading.faults));
+  const service = createService(reading.settings);
+  try {
+    const listening = await service.start();
+    await vi.waitFor(async () => {
+      expect(await (await fetch(`${listening.url}/health/ready`)).text()).toContain('"ready":true');
+    }, 10_000);
+    await work();
+  } finally {
+    await service.stop();
+    rmSync(home, { recursive: true, force: true });
+  }
+}
 
 describe('reading examples', () => {
   const markdown = 'text\n```ts\nconsole.log(a); // 1\nb();\nconsole.log(\n```\n```js\nno\n```\n';

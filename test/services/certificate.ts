@@ -33,8 +33,13 @@ export function certificate(
 function der(tag: number, ...parts: Uint8Array[]): Buffer {
   const content = Buffer.concat(parts);
   const { length } = content;
-  const header = length < 128 ? [tag, length] : [tag, 0x82, length >> 8, length & 0xff];
-  return Buffer.concat([Buffer.from(header), content]);
+  return Buffer.concat([Buffer.from([tag, ...lengthBytes(length)]), content]);
+}
+
+/** In as few bytes as possible: some readers take nothing else. */
+function lengthBytes(length: number): number[] {
+  if (length < 128) return [length];
+  return length < 256 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
 }
 
 function integer(value: number): Buffer {

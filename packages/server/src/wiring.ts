@@ -8,6 +8,7 @@ import {
   type InboxOptions,
   type Store,
 } from '@redrive/engine';
+import type { NatsBroker } from '@redrive/engine/nats';
 import type { RabbitBroker } from '@redrive/engine/rabbitmq';
 import { type Clock, type IdempotencyStore, presets } from 'redrive';
 import { systemClock } from 'redrive/internal';
@@ -33,7 +34,7 @@ export interface Wired {
   instance: string;
   /** As it is, without those who look on: for what is done before the engine starts. */
   store: Store;
-  broker?: RabbitBroker;
+  brokers: Brokers;
   observers: Observers;
   engine: Engine;
   criteria: Criteria;
@@ -44,6 +45,12 @@ export interface Wired {
   keyPruner: KeyPruner;
   /** Absent without CYODA_URL. */
   member?: CyodaMember;
+}
+
+/** Those that are configured, each for destinations of its own kind: `queue:NAME` and `nats:SUBJECT`. */
+interface Brokers {
+  rabbitmq?: RabbitBroker;
+  nats?: NatsBroker;
 }
 
 export interface WiringOptions {
@@ -59,7 +66,7 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   const instance = settings.instance ?? madeUpName();
   const observers = createObservers({ settings, instance, ...options });
   const store = await storeOf(settings, observers);
-  const broker = await brokerOf(settings, instance, observers);
+  const brokers = await brokersOf(settings, instance, observers);
   const delivery = observers.delivery(await httpOf(settings));
   const { log, metrics } = observers;
   const { clock = systemClock } = options;
@@ -71,10 +78,12 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
     instance,
     store: observers.store(store),
     deliveries: [delivery, observers.delivery(criteria.delivery)],
-    ...(broker ? { brokers: [observers.broker(broker)] } : {}),
+    brokers: Object.values(brokers).map((broker: RabbitBroker | NatsBroker) =>
+      observers.broker(broker),
+    ),
     ...(options.clock ? { clock: options.clock } : {}),
   });
-  if (broker) await consume(settings, broker, engine, observers);
+  await consume(settings, brokers, engine, observers);
   const member = await memberOf(settings, observers, criteria, clock);
   const gateway = await gatewayOf(settings, observers, clock);
   const routing = await createRouting({
@@ -87,18 +96,24 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   });
   const idempotency = await idempotencyOf(settings, (what, err) => log.error({ err }, what));
   const keyPruner = new KeyPruner({ store: idempotency, clock, log });
-  const optional = { ...(broker ? { broker } : {}), ...(member ? { member } : {}) };
+  const optional = member ? { member } : {};
   if (routing.routers) gateway?.attach(routing.routers);
   const troubled = {
     get troubles() {
       return [...routing.troubles, ...(gateway?.troubles ?? [])];
     },
   };
-  observers.watch({ engine, ...optional, ...(routing.routers ? { routing: troubled } : {}) });
+  observers.watch({
+    engine,
+    brokers,
+    ...optional,
+    ...(routing.routers ? { routing: troubled } : {}),
+  });
   criteria.attach(engine);
   return {
     instance,
     store,
+    brokers,
     observers,
     engine,
     criteria,
@@ -125,21 +140,26 @@ async function storeOf(settings: Settings, { log }: Observers): Promise<Store> {
   return postgres({ url: databaseUrl, onFault: (what, err) => log.warn({ err }, what) });
 }
 
-/** One who only answers requests leaves the broker to the others. */
-async function brokerOf(
+/** One who only answers requests leaves the brokers to the others. */
+async function brokersOf(
   settings: Settings,
   instance: string,
-  { hooks: { log } }: Observers,
-): Promise<RabbitBroker | undefined> {
-  const { rabbitmqUrl, only, serviceName } = settings;
-  if (rabbitmqUrl === undefined || only === 'api') return undefined;
-  const { rabbitmq } = await import('@redrive/engine/rabbitmq');
-  return rabbitmq({
-    url: rabbitmqUrl,
-    topology: topologyOf(settings),
-    name: `${serviceName} ${instance}`,
-    log,
-  });
+  observers: Observers,
+): Promise<Brokers> {
+  const { rabbitmqUrl: url, natsUrl, only, serviceName } = settings;
+  const brokers: Brokers = {};
+  if (only === 'api') return brokers;
+  const name = `${serviceName} ${instance}`;
+  if (url !== undefined) {
+    const { rabbitmq } = await import('@redrive/engine/rabbitmq');
+    const { log } = observers.hooks;
+    brokers.rabbitmq = rabbitmq({ url, topology: topologyOf(settings), name, log });
+  }
+  if (natsUrl !== undefined) {
+    const { natsBroker } = await import('./nats-wiring.ts');
+    brokers.nats = natsBroker(settings, name, observers);
+  }
+  return brokers;
 }
 
 /** A member answers requests, so one who only takes in or delivers leaves that to the others. */
@@ -208,16 +228,32 @@ function reviewing({ manualReviewQueue }: Settings) {
 
 async function consume(
   settings: Settings,
-  broker: RabbitBroker,
+  { rabbitmq, nats }: Brokers,
   engine: Engine,
   observers: Observers,
 ): Promise<void> {
-  const { only, retryQueue, deadLetterExchange, maxPayloadBytes, policy } = settings;
-  if (only === 'dispatch') return;
+  if (settings.only === 'dispatch') return;
+  const { maxAttempts = presets.scheduler.maxAttempts } = settings.policy;
+  const defaultMaxRetries = maxAttempts - 1;
+  if (rabbitmq) await consumeQueues(settings, rabbitmq, engine, observers, defaultMaxRetries);
+  if (!nats) return;
+  const { consumeNats } = await import('./nats-wiring.ts');
+  // Only RabbitMQ has a queue of what needs review.
+  const reading = { ...(rabbitmq ? reviewing(settings) : {}), defaultMaxRetries };
+  consumeNats(settings, nats, engine, observers, reading);
+}
+
+async function consumeQueues(
+  settings: Settings,
+  broker: RabbitBroker,
+  engine: Engine,
+  observers: Observers,
+  defaultMaxRetries: number,
+): Promise<void> {
+  const { retryQueue, deadLetterExchange, maxPayloadBytes } = settings;
   const { carriedContext: carry } = await import('@redrive/engine/rabbitmq');
-  const { maxAttempts = presets.scheduler.maxAttempts } = policy;
   const reading = { ...reviewing(settings), maxPayloadBytes, carry, nowMs: () => Date.now() };
-  const retries = { ...reading, source: retryQueue, defaultMaxRetries: maxAttempts - 1 };
+  const retries = { ...reading, source: retryQueue, defaultMaxRetries };
   const oversized = (source: string) =>
     oversizedMessage({ source, carry, isDeadLetter: source === DEAD_LETTER_QUEUE });
   engine.consume(

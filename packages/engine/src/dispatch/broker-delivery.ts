@@ -65,7 +65,8 @@ function outcomeOf(published: Published, { destination }: Task): Outcome {
       return { type: 'taken' };
     case 'unroutable': {
       const message = `Nobody listens at ${destination.address}.`;
-      return { type: 'unroutable', failure: { class: 'technical', code: 'UNROUTABLE', message } };
+      const { failure = { class: 'technical', code: 'UNROUTABLE', message } } = published;
+      return { type: 'unroutable', failure };
     }
     case 'unknown':
       return { type: 'refused', failure: published.failure };

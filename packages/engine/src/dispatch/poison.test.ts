@@ -145,7 +145,12 @@ describe('a broker that hangs', () => {
   it('burns no attempt', async () => {
     const broker: Broker = {
       kind: 'queue',
-      capabilities: { returnsUnroutable: true, confirms: true },
+      capabilities: {
+        returnsUnroutable: true,
+        confirms: true,
+        typedHeaders: true,
+        redeliversInOrder: true,
+      },
       open: () => Promise.resolve(),
       close: () => Promise.resolve(),
       isReady: true,

@@ -150,7 +150,11 @@ function reasonOf(published: Published, queue: string): { why?: string } {
     case 'confirmed':
       return {};
     case 'unroutable':
-      return { why: `Queue ${queue} does not exist, and could not be created. Create it.` };
+      return {
+        why:
+          published.failure?.message ??
+          `Queue ${queue} does not exist, and could not be created. Create it.`,
+      };
     case 'impossible':
     case 'refused':
     case 'unknown':

@@ -33,6 +33,10 @@ export interface BrokerCapabilities {
   returnsUnroutable: boolean;
   /** Confirms each message after it is safe. */
   confirms: boolean;
+  /** Brings over numbers in headers as numbers. Without it they come as texts. */
+  typedHeaders: boolean;
+  /** Hands over in its old order what was given back or left. */
+  redeliversInOrder: boolean;
 }
 
 export interface PublishOptions {
@@ -57,7 +61,9 @@ export interface Publication {
  * not ready. None of these burns an attempt.
  */
 export type Published =
-  | { outcome: 'confirmed' | 'unroutable' }
+  | { outcome: 'confirmed' }
+  /** `failure` says more than that nobody listens there, where the broker knows more. */
+  | { outcome: 'unroutable'; failure?: Failure }
   | { outcome: 'impossible' | 'refused' | 'unknown' | 'lost' | 'away'; failure: Failure };
 
 export interface ConsumeLimits {

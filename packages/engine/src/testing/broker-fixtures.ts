@@ -1,6 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import type {
   Broker,
+  BrokerCapabilities,
   ConsumeLimits,
   Consumer,
   Publication,
@@ -9,7 +10,7 @@ import type {
   Received,
 } from '../ports/broker.ts';
 import { bytes } from './fixtures.ts';
-import type { Until } from './suite.ts';
+import type { CaseTable, Until } from './suite.ts';
 
 export interface OpenedBroker {
   broker: Broker;
@@ -20,7 +21,9 @@ export interface OpenedBroker {
   close(): Promise<void>;
 }
 
-export type Stage = OpenedBroker & { until: Until };
+type Stage = OpenedBroker & { until: Until };
+
+export type BrokerCases = CaseTable<Stage, keyof BrokerCapabilities>;
 
 export const LIMIT: PublishOptions = { timeoutMs: 20_000 };
 export const unlimited: ConsumeLimits = { maxMessages: 10_000, maxBytes: 1 << 30 };

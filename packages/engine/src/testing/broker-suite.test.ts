@@ -145,6 +145,33 @@ const defects: Record<string, { defect: Defect; fails: string[] }> = {
     defect: () => ({ watch: () => () => undefined }),
     fails: ['lifecycle: tells whoever watches when it is ready, and when it is not any more'],
   },
+  'hands over again in another order': {
+    defect: (broker) => ({
+      consume: (source, limits, receive) => {
+        const again: Received[] = [];
+        return broker.consume(source, limits, (message) => {
+          if (!message.redelivered) return receive(message);
+          if (again.push(message) > 1) return;
+          queueMicrotask(() => again.splice(0).toReversed().forEach(receive));
+        });
+      },
+    }),
+    fails: ['consume: hands over in its order what its consumer left'],
+  },
+  'makes texts of numbers': {
+    defect: (broker) =>
+      consuming(
+        broker,
+        () => ({}),
+        (message) => ({
+          ...message,
+          headers: Object.fromEntries(
+            Object.entries(message.headers).map(([name, value]) => [name, String(value)]),
+          ),
+        }),
+      ),
+    fails: ['publish: keeps numbers among the headers as numbers'],
+  },
   'publishes in any order': {
     defect: (broker) => ({
       publish: (messages, options) => broker.publish(messages.toReversed(), options),
@@ -178,7 +205,12 @@ describe('the suite of a broker', () => {
   });
 
   it('leaves out what a broker does not claim to do', () => {
-    const capabilities = { returnsUnroutable: false, confirms: true };
+    const capabilities = {
+      returnsUnroutable: false,
+      confirms: true,
+      typedHeaders: true,
+      redeliversInOrder: true,
+    };
     const open = () => Promise.reject(new Error('not opened'));
     const skipped = brokerSuite({ capabilities, open }).filter(({ skip }) => skip);
     expect(skipped.map(({ needs, skip }) => [needs, skip])).toEqual([

@@ -10,17 +10,15 @@ import { terminalOf } from './terminal.ts';
 
 export async function banner(settings: Settings, url: string, io: Io): Promise<string> {
   const { paint } = terminalOf({ isTTY: io.isTty, columns: io.columns }, io.env);
-  const { tokens, rabbitmqUrl, retryQueue, deadLetterExchange, only } = settings;
+  const { tokens, only } = settings;
   const facts: [string, string][] = [
     ['API', `${url}  ${paint('dim', tokensText(settings))}`],
     ['Inbox', `${url}/api/v1/review`],
     ['Store', storeText(settings, shortPath(databaseFile(settings), io.cwd))],
-    [
+    ...brokerTexts(settings, (text) => paint('dim', text)).map((text): [string, string] => [
       'Broker',
-      rabbitmqUrl === undefined
-        ? paint('dim', `none: RABBITMQ_URL lets it take in ${retryQueue}`)
-        : `RabbitMQ, ${hiddenUrl(rabbitmqUrl)}, takes in ${retryQueue}${deadLetterExchange === undefined ? '' : ` and dead letters of ${deadLetterExchange}`}`,
-    ],
+      text,
+    ]),
     ...(only === undefined ? [] : [['Part', `only ${only}`] as [string, string]]),
   ];
   const auth = tokens.length > 0 ? ` -H "authorization: Bearer $REDRIVE_TOKEN"` : '';
@@ -43,6 +41,27 @@ export async function banner(settings: Settings, url: string, io: Io): Promise<s
     '',
   ];
   return `${lines.join('\n')}\n`;
+}
+
+/** One for each, or what would bring one. */
+function brokerTexts(settings: Settings, dim: (text: string) => string): string[] {
+  const { rabbitmqUrl, retryQueue, deadLetterExchange } = settings;
+  const { natsUrl, natsRetrySubject, natsDeadLetterStreams } = settings;
+  const texts: string[] = [];
+  if (rabbitmqUrl !== undefined) {
+    const dead =
+      deadLetterExchange === undefined ? '' : ` and dead letters of ${deadLetterExchange}`;
+    texts.push(`RabbitMQ, ${hiddenUrl(rabbitmqUrl)}, takes in ${retryQueue}${dead}`);
+  }
+  if (natsUrl !== undefined) {
+    const dead =
+      natsDeadLetterStreams.length === 0
+        ? ''
+        : ` and dead letters of ${natsDeadLetterStreams.join(', ')}`;
+    const at = natsUrl.map((url) => hiddenUrl(url)).join(', ');
+    texts.push(`NATS, ${at}, takes in ${natsRetrySubject}${dead}`);
+  }
+  return texts.length > 0 ? texts : [dim(`none: RABBITMQ_URL lets it take in ${retryQueue}`)];
 }
 
 function tokensText({ tokens }: Settings): string {

@@ -1,4 +1,4 @@
-/** Destinations as the wire writes them: a URL, `queue:NAME`, or `{ kind, address }`. */
+/** Destinations as the wire writes them: a URL, `queue:NAME`, `nats:SUBJECT`, or `{ kind, address }`. */
 import type { Destination } from '@redrive/engine';
 import type { WireFault } from './faults.ts';
 
@@ -10,10 +10,14 @@ export function readDestination(
   where: Pick<WireFault, 'in' | 'path'> = { in: 'body', path: '/destination' },
 ): ReadDestination {
   const meant = typeof given === 'string' ? fromText(given) : given;
-  if (!meant) return refused('A URL, queue:NAME, or { kind, address } is needed.');
-  if (meant.kind === 'queue') return { destination: { kind: 'queue', address: meant.address } };
+  if (!meant) return refused('A URL, queue:NAME, nats:SUBJECT, or { kind, address } is needed.');
+  if (meant.kind === 'queue' || meant.kind === 'nats') {
+    return { destination: { kind: meant.kind, address: meant.address } };
+  }
   if (meant.kind !== 'http') {
-    return refused(`Nothing is delivered to a '${meant.kind}': give a URL, or queue:NAME.`);
+    return refused(
+      `Nothing is delivered to a '${meant.kind}': give a URL, queue:NAME, or nats:SUBJECT.`,
+    );
   }
   const url = URL.parse(meant.address);
   if (!url) return refused('It is not a URL.');

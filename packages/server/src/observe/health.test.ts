@@ -14,7 +14,13 @@ const calm: EngineStats = {
   sources: [{ source: 'retry.scheduled', state: 'consuming' }],
 };
 
-function healthOf(options: { stats?: Partial<EngineStats>; broker?: BrokerWithState } = {}) {
+interface Options {
+  stats?: Partial<EngineStats>;
+  broker?: BrokerWithState;
+  nats?: BrokerWithState;
+}
+
+function healthOf(options: Options = {}) {
   const clock = virtualClock();
   const health = new HealthChecks({ clock });
   const store = { isAway: undefined as Error | undefined, pings: 0, hangs: false };
@@ -27,7 +33,8 @@ function healthOf(options: { stats?: Partial<EngineStats>; broker?: BrokerWithSt
       return undefined;
     },
   };
-  health.watch(engine, options.broker);
+  const { broker: rabbitmq, nats } = options;
+  health.watch(engine, { ...(rabbitmq ? { rabbitmq } : {}), ...(nats ? { nats } : {}) });
   health.started();
   const wrong = async () => {
     const { ready, checks } = await health.ready();
@@ -118,6 +125,14 @@ describe('an instance is not ready', () => {
   ])('while its broker is %j', async (state, detail) => {
     const { wrong } = healthOf({ broker: { state } });
     expect(await wrong()).toEqual({ ready: false, told: [{ name: 'broker', ok: false, detail }] });
+  });
+
+  it('while one of two brokers is away, which it names', async () => {
+    const connected = { state: { state: 'connected' } } as const;
+    const nats = { state: { state: 'blocked', why: 'JetStream does not answer' } } as const;
+    const { wrong } = healthOf({ broker: connected, nats });
+    const detail = 'The connection is blocked: JetStream does not answer';
+    expect(await wrong()).toEqual({ ready: false, told: [{ name: 'nats', ok: false, detail }] });
   });
 
   it('is ready where its broker misses something, and says what', async () => {

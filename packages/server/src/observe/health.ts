@@ -18,6 +18,12 @@ export interface RoutingWithState {
   readonly troubles: readonly string[];
 }
 
+/** By the name of the system. */
+export interface WatchedBrokers {
+  readonly rabbitmq?: BrokerWithState;
+  readonly nats?: BrokerWithState;
+}
+
 /** What is known of the member of a Cyoda server. */
 export interface MemberWithState {
   readonly state: MemberState;
@@ -37,7 +43,7 @@ const NOBODY = '00000000-0000-0000-0000-000000000000';
 const NOWHERE = { kind: 'queue', address: 'redrive.health' };
 
 /**
- * Whether this instance can do its work, and what is wrong. `started`, `store` and `broker` make it not ready. `sources`,
+ * Whether this instance can do its work, and what is wrong. `started`, `store`, `broker` and `nats` make it not ready. `sources`,
  * `outbox`, `audit`, `clock`, `inbox`, `routing` and `cyoda` only warn: another instance would be no better, and requests are served all
  * the same, so traffic must not be taken away for it.
  */
@@ -45,7 +51,7 @@ export class HealthChecks implements Health {
   readonly #clock: Clock;
   #step: Step = 'starting';
   #engine: WatchedEngine | undefined;
-  #broker: BrokerWithState | undefined;
+  #brokers: WatchedBrokers = {};
   #member: MemberWithState | undefined;
   #routing: RoutingWithState | undefined;
   #inbox: { atMs: number; isFull: boolean; open: number; maxItems: number } | undefined;
@@ -60,13 +66,13 @@ export class HealthChecks implements Health {
 
   watch(
     engine: WatchedEngine,
-    broker?: BrokerWithState,
+    brokers: WatchedBrokers = {},
     member?: MemberWithState,
     routing?: RoutingWithState,
   ): void {
     this.#engine = engine;
     this.#routing = routing;
-    this.#broker = broker;
+    this.#brokers = brokers;
     this.#member = member;
   }
 
@@ -93,10 +99,12 @@ export class HealthChecks implements Health {
   }
 
   async ready(): Promise<Readiness> {
+    const { rabbitmq, nats } = this.#brokers;
     const checks = [
       this.#startedCheck(),
       await this.#storeCheck(),
-      ...(this.#broker ? [brokerCheck(this.#broker)] : []),
+      ...(rabbitmq ? [brokerCheck('broker', rabbitmq)] : []),
+      ...(nats ? [brokerCheck('nats', nats)] : []),
       ...this.#statsChecks(),
       this.#inboxCheck(),
       ...(this.#member ? [memberCheck(this.#member)] : []),
@@ -172,11 +180,11 @@ export class HealthChecks implements Health {
   }
 }
 
-function brokerCheck({ state: { state, why } }: BrokerWithState): Check {
+function brokerCheck(name: string, { state: { state, why } }: BrokerWithState): Check {
   // Connected, it says what of its queues and exchanges is not as it should be: no other instance would fare better.
-  if (state === 'connected') return warning('broker', why !== undefined && withoutCredentials(why));
+  if (state === 'connected') return warning(name, why !== undefined && withoutCredentials(why));
   const because = why === undefined ? '' : `: ${why}`;
-  return check('broker', `The connection is ${state}${because}`);
+  return check(name, `The connection is ${state}${because}`);
 }
 
 /** A Cyoda server that is away makes nothing else worse: it asks other members meanwhile. */

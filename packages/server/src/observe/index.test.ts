@@ -59,7 +59,7 @@ async function serviceOf(more: Partial<Settings> = {}) {
     }),
   );
   const state = { state: 'connected' as const };
-  observers.watch({ engine, broker: { state } });
+  observers.watch({ engine, brokers: { rabbitmq: { state } } });
   /** Moves time on until it is so. */
   const until = async (isSo: () => boolean) => {
     for (let step = 0; step < 1000 && !isSo(); step++) await clock.advance(100);
@@ -90,7 +90,7 @@ describe('the observers of a service', () => {
       'redrive_drift_seconds_count{kind="queue"} 1',
       'redrive_lane_state{lane="queue:orders",state="closed"} 1',
       'redrive_source_state{source="retry.scheduled",state="consuming"} 1',
-      'redrive_broker_state{state="connected"} 1',
+      'redrive_broker_state{broker="rabbitmq",state="connected"} 1',
       'redrive_event_readers 1',
       'retry_queue_depth 0',
     );

@@ -14,10 +14,10 @@ import type { Settings } from '../settings/settings.ts';
 import { CensusTaker } from './census.ts';
 import { Feed } from './events.ts';
 import {
-  type BrokerWithState,
   HealthChecks,
   type MemberWithState,
   type RoutingWithState,
+  type WatchedBrokers,
 } from './health.ts';
 import { createLog, engineLog, type LogOutput } from './log.ts';
 import { LossyOutput } from './log-output.ts';
@@ -56,10 +56,10 @@ export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'health
   broker(broker: Broker): Broker;
   delivery(delivery: Delivery): Delivery;
   source(source: SourceOptions): SourceOptions;
-  /** Before the start: whose numbers are shown, and whose health. `broker` as it was before it was wrapped. */
+  /** Before the start: whose numbers are shown, and whose health. Brokers as they were before they were wrapped. */
   watch(parts: {
     engine: Engine;
-    broker?: BrokerWithState;
+    brokers: WatchedBrokers;
     member?: MemberWithState;
     routing?: RoutingWithState;
   }): void;
@@ -97,11 +97,11 @@ export function createObservers(options: ObserverOptions): Observers {
   });
   const { inboxWebhookUrl: url } = settings;
   const webhook = url === undefined ? undefined : inboxWebhook({ url, ...teller });
-  const { rabbitmqUrl, only } = settings;
-  const notices = new Notices({
-    log,
-    isQueueless: rabbitmqUrl === undefined && only === undefined,
-  });
+  const { rabbitmqUrl, natsUrl, only } = settings;
+  const missing = new Map<string, string>();
+  if (rabbitmqUrl === undefined && only === undefined) missing.set('queue', 'RABBITMQ_URL');
+  if (natsUrl === undefined && only === undefined) missing.set('nats', 'NATS_URL');
+  const notices = new Notices({ log, missing });
   const parts = { metrics, tracing, clock };
 
   return {
@@ -136,13 +136,13 @@ export function createObservers(options: ObserverOptions): Observers {
     broker: (broker) => observedBroker(broker, parts),
     delivery: (delivery) => observedDelivery(delivery, parts),
     source: (source) => observedSource(source, parts),
-    watch: ({ engine, broker, member, routing }) => {
+    watch: ({ engine, brokers, member, routing }) => {
       webhook?.attach(engine);
       alerts.attach(engine);
-      health.watch(engine, broker, member, routing);
+      health.watch(engine, brokers, member, routing);
       metrics.cyoda.member = member;
       skew.watch(engine);
-      metrics.watch({ engine, census, ...(broker ? { broker } : {}) });
+      metrics.watch({ engine, census, brokers });
       census.watch(() => engine.census());
     },
     started: () => {

@@ -42,7 +42,7 @@ function metricsOf() {
       return counts;
     };
     const engine = { stats: () => stats, lanes: pages, laneCounts };
-    metrics.watch({ engine, census, ...(broker ? { broker } : {}) });
+    metrics.watch({ engine, census, brokers: broker ? { rabbitmq: broker } : {} });
   };
   return { clock, metrics, samples, watch };
 }
@@ -221,10 +221,10 @@ describe('what is read when the page is asked for', () => {
     expect(await samples('redrive_audit_dropped_total')).toEqual(['4']);
     expect(await samples('redrive_outbox_stuck')).toEqual(['5']);
     expect(await samples('redrive_broker_state')).toEqual([
-      '{state="connected"} 0',
-      '{state="connecting"} 0',
-      '{state="blocked"} 1',
-      '{state="closed"} 0',
+      '{broker="rabbitmq",state="connected"} 0',
+      '{broker="rabbitmq",state="connecting"} 0',
+      '{broker="rabbitmq",state="blocked"} 1',
+      '{broker="rabbitmq",state="closed"} 0',
     ]);
     expect(await samples('redrive_source_state')).toContain('{source="dead",state="stopped"} 1');
   });

@@ -16,7 +16,7 @@ import { CriterionCounts } from './criterion-counts.ts';
 import { CyodaCounts } from './cyoda-counts.ts';
 import { GatewayCounts } from './gateway-counts.ts';
 import { RouteCounts } from './route-counts.ts';
-import type { BrokerWithState } from './health.ts';
+import type { BrokerWithState, WatchedBrokers } from './health.ts';
 import { kindOf, LaneTable, MAX_NAMES, NameTable, OTHER } from './lane-table.ts';
 import { createMetricSet, type MetricSet } from './registry.ts';
 import { snakeCase } from './names.ts';
@@ -37,7 +37,7 @@ interface MetricsOptions {
 interface Watched {
   engine: Pick<Engine, 'lanes' | 'laneCounts' | 'stats'>;
   census: CensusTaker;
-  broker?: BrokerWithState;
+  brokers: WatchedBrokers;
 }
 
 /** A page that is asked for more often shows the same lanes: reading them asks the store. */
@@ -339,7 +339,7 @@ export class ServiceMetrics implements Metrics {
     }
   }
 
-  #writeWatched({ engine, broker, census }: Watched): void {
+  #writeWatched({ engine, brokers, census }: Watched): void {
     const set = this.#set;
     const stats = engine.stats();
     set.running.set(stats.running);
@@ -356,9 +356,10 @@ export class ServiceMetrics implements Metrics {
         set.sourceState.set(labels, one === state ? 1 : 0);
       }
     }
-    if (!broker) return;
-    for (const one of brokerStates) {
-      set.brokerState.set({ state: one }, broker.state.state === one ? 1 : 0);
+    for (const [name, broker] of Object.entries(brokers) as [string, BrokerWithState][]) {
+      for (const one of brokerStates) {
+        set.brokerState.set({ broker: name, state: one }, broker.state.state === one ? 1 : 0);
+      }
     }
   }
 }

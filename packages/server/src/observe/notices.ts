@@ -6,14 +6,14 @@ const MOST = 1000;
 /** What an operator should find in the log without being asked: what never worked, and what cannot. */
 export class Notices {
   readonly #log: Logger;
-  /** Nobody here can hand tasks over to queues. */
-  readonly #isQueueless: boolean;
-  /** The lanes of queues that were told of. */
+  /** Kinds of destinations that nobody here can hand tasks over to, and the setting that would change that. */
+  readonly #missing: ReadonlyMap<string, string>;
+  /** The lanes that were told of. */
   readonly #told = new Set<string>();
 
-  constructor({ log, isQueueless }: { log: Logger; isQueueless: boolean }) {
+  constructor({ log, missing }: { log: Logger; missing: ReadonlyMap<string, string> }) {
     this.#log = log;
-    this.#isQueueless = isQueueless;
+    this.#missing = missing;
   }
 
   /** A group at once, and then at most once a minute, with its count. */
@@ -22,12 +22,14 @@ export class Notices {
   }
 
   engineEvent(event: EngineEvent): void {
-    if (!this.#isQueueless || event.type !== 'accepted' || !event.lane.startsWith('queue:')) return;
+    if (event.type !== 'accepted' || this.#missing.size === 0) return;
+    const setting = this.#missing.get(event.lane.slice(0, event.lane.indexOf(':')));
+    if (setting === undefined) return;
     if (this.#told.has(event.lane) || this.#told.size >= MOST) return;
     this.#told.add(event.lane);
     this.#log.warn(
       { lane: event.lane },
-      'accepted, and waits: there is no broker here. Set RABBITMQ_URL, and it is delivered.',
+      `accepted, and waits: there is no broker here. Set ${setting}, and it is delivered.`,
     );
   }
 }

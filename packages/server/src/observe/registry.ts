@@ -189,8 +189,8 @@ export function createMetricSet() {
     ),
     brokerState: gauge(
       'redrive_broker_state',
-      'The state of the connection to the broker: 1 where it is in that state.',
-      ['state'],
+      'The state of the connection to each broker (rabbitmq, nats): 1 where it is in that state.',
+      ['broker', 'state'],
     ),
     outboxStuck: gauge(
       'redrive_outbox_stuck',

@@ -2,7 +2,9 @@ import { itemOf, type RawItem, type Reading, type Reason, type Received } from '
 import { type Carry, carriedWhole } from './carried.ts';
 import { type RawFacts, reviewOfRaw, type ReviewOptions } from './review-message.ts';
 
-export interface RawOptions extends ReviewOptions {
+export interface RawOptions extends Partial<ReviewOptions> {
+  /** Absent: nobody is told. */
+  reviewQueue?: string;
   /** The queue that is read. */
   source: string;
   carry: Carry;
@@ -21,8 +23,8 @@ export interface RawCause {
 
 /** Straight into the inbox, as it came. */
 export function rawReading(options: RawOptions) {
-  const { source, carry } = options;
-  const review = reviewOfRaw(options);
+  const { source, carry, reviewQueue, nowMs } = options;
+  const review = reviewQueue === undefined ? undefined : reviewOfRaw({ reviewQueue, nowMs });
   return (received: Received, cause: RawCause, known: RawFacts): Reading => {
     const { messageId, reason, code, why, isTold = true } = cause;
     const item: RawItem = {
@@ -34,7 +36,7 @@ export function rawReading(options: RawOptions) {
     };
     return {
       type: 'unreadable',
-      item: isTold ? { ...item, outbox: review(item, known) } : item,
+      item: isTold && review ? { ...item, outbox: review(item, known) } : item,
     };
   };
 }

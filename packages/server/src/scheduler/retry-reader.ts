@@ -8,6 +8,8 @@ import type { RawFacts } from './review-message.ts';
 
 interface RetryReaderOptions extends RawOptions {
   defaultMaxRetries: number;
+  /** What `original_queue` is a name of (`queue`). */
+  kind?: 'queue' | 'nats';
   /** For the original payload. The envelope around it may be larger: see `envelopeLimit`. */
   maxPayloadBytes: number;
 }
@@ -72,7 +74,7 @@ function reportOf(
   const generation = generationOf(headers, messageId, originalPayload);
   return {
     messageId,
-    to: { kind: 'queue', address: originalQueue },
+    to: { kind: options.kind ?? 'queue', address: originalQueue },
     payload: originalPayload,
     context: contentType === undefined ? context : { ...context, contentType },
     failure: failureOf(message),

@@ -15,6 +15,7 @@ import { didYouMean, joinPath, type Values as Fields } from 'redrive/internal';
 import { DEAD_LETTER_QUEUE, OVERSIZED_QUEUE } from '../scheduler/queues.ts';
 import { readCriteria } from './criteria.ts';
 import { checkCyoda } from './cyoda.ts';
+import { checkNats } from './nats.ts';
 import { readRules } from './rules.ts';
 import { readSecrets } from './secrets.ts';
 import type { Settings, Values } from './settings.ts';
@@ -76,8 +77,10 @@ export async function joinSettings(given: Parts): Promise<Joined> {
   const delivery = await checkDelivery(settings);
   const cyoda = checkCyoda(settings, isLoopback);
   faults.push(...delivery.faults, ...checkQueues(settings), ...checkHost(settings));
-  faults.push(...cyoda.faults);
-  const warnings = [...warningsOf(settings, given), ...delivery.warnings, ...cyoda.warnings];
+  const nats = checkNats(settings, given.written);
+  faults.push(...cyoda.faults, ...nats.faults);
+  const warnings = [...warningsOf(settings, given), ...delivery.warnings];
+  warnings.push(...cyoda.warnings, ...nats.warnings);
   return { settings, faults, warnings };
 }
 
@@ -152,7 +155,7 @@ async function readLanes(data: unknown, faults: Fault[]): Promise<Record<string,
     const path = joinPath('lanes', name);
     const meant = laneMeant(name);
     if (meant !== name) {
-      const message = `is not a lane such as 'queue:orders' or 'https://api.example.com'.${didYouMean(meant)}`;
+      const message = `is not a lane such as 'queue:orders', 'nats:orders.eu' or 'https://api.example.com'.${didYouMean(meant)}`;
       faults.push({ path, code: 'INVALID_VALUE', message });
     }
     lanes[name] = await readLane(lane, path, faults);
@@ -162,7 +165,7 @@ async function readLanes(data: unknown, faults: Fault[]): Promise<Record<string,
 
 /** The lane that a name means: itself where it is one. Limits of any other name would be those of nothing. */
 function laneMeant(name: string): string | undefined {
-  if (name.startsWith('queue:')) return name === 'queue:' ? undefined : name;
+  if (/^(queue|nats):/.test(name)) return /:.+/s.test(name) ? name : undefined;
   const { protocol, origin } = URL.parse(name) ?? {};
   if (protocol === 'http:' || protocol === 'https:') return origin;
   return /[:/]/.test(name) ? undefined : `queue:${name}`;

@@ -103,14 +103,14 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
   }
   const { settings } = joined;
   const dataDir = resolve(input.cwd, settings.dataDir);
-  const { cyodaTokenFile: tokenPath } = settings;
-  const tokenFile =
-    tokenPath === undefined ? {} : { cyodaTokenFile: resolve(input.cwd, tokenPath) };
-  const { routingDir: policies } = settings;
-  const routing = policies === undefined ? {} : { routingDir: resolve(input.cwd, policies) };
+  const files = Object.fromEntries(
+    fileNames.flatMap((name) => {
+      const path = settings[name];
+      return path === undefined ? [] : [[name, resolve(input.cwd, path)]];
+    }),
+  );
   const only = input.only === undefined ? {} : { only: input.only };
-  const paths = { dataDir, ...tokenFile, ...routing };
-  return { ok: true, settings: { ...settings, ...paths, ...only }, origins, warnings };
+  return { ok: true, settings: { ...settings, dataDir, ...files, ...only }, origins, warnings };
 
   function addFault(
     name: string,
@@ -148,6 +148,16 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
   }
 }
 
+/** Settings that are paths. */
+const fileNames = [
+  'routingDir',
+  'cyodaTokenFile',
+  'natsCredsFile',
+  'natsTlsCaFile',
+  'natsTlsCertFile',
+  'natsTlsKeyFile',
+] as const;
+
 /** The flag of a setting, by the setting's name in the environment. */
 function flagOf(env: string): string {
   const [name] = Object.entries(variables).find(([, variable]) => variable.env === env)!;
@@ -178,8 +188,8 @@ function unknownVariables(
     .flatMap((name) => {
       const near = nearestName(name, envNames);
       const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-      // A program beside us may have CYODA_ variables of its own.
-      const isSlip = near !== undefined && (name in dotenv || name.startsWith('CYODA_'));
+      // A program beside us may have CYODA_ and NATS_ variables of its own.
+      const isSlip = near !== undefined && (name in dotenv || /^(CYODA|NATS)_/.test(name));
       const isMeant = /^(REDRIVE|CRITERION)_/.test(name) || isSlip;
       return isMeant ? [`${name} is not a setting of Redrive, and is ignored.${hint}`] : [];
     });

@@ -41,6 +41,17 @@ export interface Settings {
   manualReviewQueue: string;
   deadLetterExchange?: string;
   deadLetterBindings: readonly string[];
+  /** One URL, or those of a cluster. */
+  natsUrl?: readonly string[];
+  /** An absolute path, as those below. */
+  natsCredsFile?: string;
+  natsToken?: string;
+  natsTlsCaFile?: string;
+  natsTlsCertFile?: string;
+  natsTlsKeyFile?: string;
+  natsRetrySubject: string;
+  natsDeadLetterStreams: readonly string[];
+  natsReplicas: number;
   /** What a dead letter without a text counts as. */
   unclassifiedAs: 'transient' | 'business' | 'technical' | 'unknown';
 
@@ -120,7 +131,7 @@ type ValueOf<One extends Variable> = One extends { kind: 'integer' | 'number' }
     ? boolean
     : One extends { kind: 'choice'; of: readonly (infer Word)[] }
       ? Word
-      : One extends { kind: 'list' }
+      : One extends { kind: 'list' | 'urls' }
         ? readonly string[]
         : One extends { kind: 'tokens' }
           ? readonly Token[]

@@ -22,6 +22,7 @@ export function readText(variable: Variable, text: string): Value {
     case 'boolean':
       return readValue(variable, { true: true, 1: true, false: false, 0: false }[text] ?? text);
     case 'list':
+    case 'urls':
     case 'tokens':
       return readValue(variable, split(text));
     case 'text':
@@ -57,6 +58,8 @@ export function readValue(variable: Variable, value: unknown): Value {
         : bad(variable, quoted(value));
     case 'url':
       return readUrl(variable, value);
+    case 'urls':
+      return readUrls(variable, value);
     case 'secret':
       return isText(value, variable)
         ? { ok: true, value, shown: '***' }
@@ -85,6 +88,8 @@ export function takes(kind: Kind): string {
       return `one of ${kind.of.join(', ')}`;
     case 'list':
       return 'a list, separated by commas';
+    case 'urls':
+      return `one or several URLs with ${kind.protocols.map((one) => `${one}//`).join(' or ')}, separated by commas`;
     case 'url':
       return `a URL with ${kind.protocols.map((one) => `${one}//`).join(' or ')}`;
     case 'secret':
@@ -104,9 +109,19 @@ function bad(variable: Variable, found: string, hint?: string): Value {
   return { ok: false, message: `${found} is not ${takes(variable)}${example}.${more}` };
 }
 
-function readUrl(variable: Variable & { kind: 'url' }, value: unknown): Value {
+function readUrls(variable: Variable & { kind: 'urls' }, value: unknown): Value {
+  const urls = typeof value === 'string' ? split(value) : value;
+  if (!isList(urls) || urls.length === 0) return bad(variable, hidden(value));
+  const read = urls.map((url) => readUrl(variable, url));
+  const wrong = read.find(({ ok }) => !ok);
+  if (wrong) return wrong;
+  const shown = read.map((one) => (one.ok ? one.shown : '')).join(',');
+  return { ok: true, value: urls, shown };
+}
+
+function readUrl(variable: Variable & { kind: 'url' | 'urls' }, value: unknown): Value {
   if (typeof value !== 'string') return bad(variable, quoted(value));
-  const shown = hiddenUrl(value, variable.hide);
+  const shown = hiddenUrl(value, 'hide' in variable ? variable.hide : undefined);
   const url = URL.parse(value);
   // Without the slashes all of it would be a path.
   if (!url || !/^[a-z]+:\/\//i.test(value)) return bad(variable, `'${shown}'`);

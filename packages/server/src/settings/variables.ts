@@ -4,6 +4,7 @@
  */
 import { criterionVariables } from './criterion-variables.ts';
 import { routingVariables } from './routing-variables.ts';
+import { natsVariables } from './nats-variables.ts';
 
 export type Variable = {
   readonly env: string;
@@ -42,6 +43,8 @@ export type Kind =
   | { readonly kind: 'list'; readonly default?: readonly string[] }
   /** `hide`: the part that nobody may see in a log, beside a password in front of the host. */
   | { readonly kind: 'url'; readonly protocols: readonly string[]; readonly hide?: 'path' }
+  /** One or several. */
+  | { readonly kind: 'urls'; readonly protocols: readonly string[] }
   /** A text that is never shown. */
   | { readonly kind: 'secret'; readonly maxBytes: number }
   | { readonly kind: 'tokens' };
@@ -317,6 +320,7 @@ export const variables = {
     example: 'json',
   },
   ...routingVariables,
+  ...natsVariables,
   ...criterionVariables,
 } as const satisfies Record<string, Variable>;
 

@@ -7,6 +7,7 @@ import { examineDisk } from './doctor-disk.ts';
 import { clockSkew } from './doctor-host.ts';
 import { examineGateway } from './doctor-gateway.ts';
 import { examineRouting } from './doctor-routing.ts';
+import { examineNats } from './doctor-nats.ts';
 import { examineStore } from './doctor-store.ts';
 import { countOf, type Finding, worstFirst } from './finding.ts';
 
@@ -57,6 +58,7 @@ export async function examineEverything({
       guarded('broker', () => examineBroker(settings)),
       guarded('routing', () => examineRouting(settings)),
       guarded('gateway', () => examineGateway(settings)),
+      guarded('nats', () => examineNats(settings)),
     );
     if (settings.databaseUrl === undefined) {
       looks.push(guarded('disk', async () => [await examineDisk(settings.dataDir)]));
@@ -82,9 +84,10 @@ function ofConfiguration(reading: SettingsReading): Finding[] {
 }
 
 function inWords(settings: Settings): string {
-  const { databaseUrl, rabbitmqUrl, cyodaUrl, dataDir, host, port, only } = settings;
+  const { databaseUrl, rabbitmqUrl, natsUrl = [], cyodaUrl, dataDir, host, port, only } = settings;
   const store = databaseUrl === undefined ? `SQLite in ${dataDir}` : hiddenUrl(databaseUrl);
-  const broker = rabbitmqUrl === undefined ? 'no broker' : hiddenUrl(rabbitmqUrl);
+  const brokers = [rabbitmqUrl ?? [], natsUrl].flat().map((url) => hiddenUrl(url));
+  const broker = brokers.length === 0 ? 'no broker' : brokers.join(', ');
   const parts = [store, broker, `${host}:${port}`];
   if (cyodaUrl !== undefined) parts.push(`Cyoda at ${hiddenUrl(cyodaUrl)}`);
   if (only !== undefined) parts.push(`only ${only}`);
@@ -114,18 +117,22 @@ function ofServer(url: string, answer: ServerAnswer): Finding[] {
   ];
 }
 
-/** With a broker in the configuration some other instance may deliver it: not all of them do everything. */
+/** With its broker in the configuration some other instance may deliver it: not all of them do everything. */
 function stranded(answer: ServerAnswer, reading: SettingsReading): Finding[] {
-  if (answer.type === 'away' || answer.unserved.length === 0) return [];
-  if (!reading.ok || reading.settings.rabbitmqUrl !== undefined) return [];
-  const [first, second, third, ...more] = answer.unserved;
+  if (answer.type === 'away' || !reading.ok) return [];
+  const { rabbitmqUrl, natsUrl } = reading.settings;
+  const urlOf = (lane: string) => (lane.startsWith('nats:') ? natsUrl : rabbitmqUrl);
+  const lanes = answer.unserved.filter((lane) => urlOf(lane) === undefined);
+  const [first, second, third, ...more] = lanes;
+  if (first === undefined) return [];
+  const isNats = lanes.every((lane) => lane.startsWith('nats:'));
   const names = [first, second, third].filter((name) => name !== undefined).join(', ');
   return [
     {
       about: 'broker',
       level: 'warning',
       what: `Nobody delivers to ${names}${more.length > 0 ? ` and ${more.length} more` : ''}: what is sent there waits.`,
-      advice: 'Set RABBITMQ_URL and start the service again, or cancel it: redrive list --lane.',
+      advice: `Set ${isNats ? 'NATS_URL' : 'RABBITMQ_URL'} and start the service again, or cancel it: redrive list --lane.`,
     },
   ];
 }

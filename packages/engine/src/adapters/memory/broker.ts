@@ -37,7 +37,12 @@ const MAX_QUEUES = 10_000;
 
 class InProcessBroker implements MemoryBroker {
   readonly kind: string;
-  readonly capabilities: BrokerCapabilities = { returnsUnroutable: true, confirms: true };
+  readonly capabilities: BrokerCapabilities = {
+    returnsUnroutable: true,
+    confirms: true,
+    typedHeaders: true,
+    redeliversInOrder: true,
+  };
   readonly #createQueues: boolean;
   readonly #maxMessages: number;
   readonly #queues = new Map<string, MemoryQueue>();

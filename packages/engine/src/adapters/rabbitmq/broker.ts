@@ -11,12 +11,12 @@ import { type RabbitConsumer, SteadyConsumer } from './consumer.ts';
 import { type RabbitOptions, type RabbitSettings, readOptions } from './options.ts';
 import { Publisher } from './publisher.ts';
 import { Session } from './session.ts';
-import { type RabbitState, StateBoard } from './state.ts';
+import { type BrokerState, StateBoard } from '../../broker/state-board.ts';
 import { Declarer } from './topology.ts';
 
 export interface RabbitBroker extends Broker {
   /** Of both connections together. */
-  readonly state: RabbitState;
+  readonly state: BrokerState;
   consume(
     source: string,
     limits: ConsumeLimits,
@@ -34,7 +34,12 @@ export function rabbitmq(options: RabbitOptions): RabbitBroker {
 
 class TwoLinkBroker implements RabbitBroker {
   readonly kind = 'queue';
-  readonly capabilities: BrokerCapabilities = { returnsUnroutable: true, confirms: true };
+  readonly capabilities: BrokerCapabilities = {
+    returnsUnroutable: true,
+    confirms: true,
+    typedHeaders: true,
+    redeliversInOrder: true,
+  };
   readonly #settings: RabbitSettings;
   readonly #board: StateBoard;
   readonly #declarer: Declarer;
@@ -53,7 +58,7 @@ class TwoLinkBroker implements RabbitBroker {
     this.#publisher = new Publisher(clock, (queue) => void this.#session?.declareAgain(queue));
   }
 
-  get state(): RabbitState {
+  get state(): BrokerState {
     return this.#board.current;
   }
 

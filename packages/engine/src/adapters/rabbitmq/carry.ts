@@ -2,6 +2,7 @@
  * What of a message travels with its task, and how it stands on the message that goes out again. Pure. What was carried is
  * written as it came, type for type; ours is written anew.
  */
+import { isOurs } from '../../broker/own-headers.ts';
 import type { Publication, Received } from '../../ports/broker.ts';
 import type { TaskContext } from '../../model/task.ts';
 import { guessed } from './guess-type.ts';
@@ -82,23 +83,6 @@ export function isNeverCarried(name: string): boolean {
 }
 
 const never = new Set(['CC', 'BCC', 'x-delay', 'x-death']);
-
-/** Written on what Redrive publishes. */
-function isOurs(name: string): boolean {
-  return ours.has(name) || name.startsWith('x-redrive-');
-}
-
-const ours = new Set([
-  'x-retry-count',
-  'x-retry-scheduler',
-  'x-message-id',
-  'x-original-error',
-  'x-original-queue',
-  'x-original-exchange',
-  'x-original-routing-key',
-  'x-max-retries-exceeded',
-  'x-review-reason',
-]);
 
 /** By its bytes where the broker gave them. */
 function tableOf({ headers, extra }: Received): { table: TaggedTable; lost: string[] } {

@@ -3,8 +3,8 @@
  * fail all that is on its way there, has to be found here.
  */
 import type { Options } from 'amqplib';
-import type { Failure } from 'redrive';
-import type { Publication, Published } from '../../ports/broker.ts';
+import { type Impossible, impossible } from '../../broker/answers.ts';
+import type { Publication } from '../../ports/broker.ts';
 import { amqpOf, isNeverCarried, MARKER, texts, wholes } from './carry.ts';
 import { bytesOf, faultOf, isLong, type Tagged } from './tagged.ts';
 import { writableNumber, writableOf } from './write-table.ts';
@@ -21,8 +21,6 @@ export interface Ready {
   readonly properties: Options.Publish;
   readonly headers: Map<string, unknown>;
 }
-
-type Impossible = Published & { outcome: 'impossible' };
 
 /** amqplib encodes headers in a buffer of 64 KiB, their length included. */
 const MAX_TABLE_BYTES = 64 * 1024 - 4;
@@ -120,9 +118,4 @@ function badProperty(name: string): Impossible {
 
 function badHeader(name: string, fault: string): Impossible {
   return impossible('INVALID_MESSAGE', `The header ${name.slice(0, 80)} ${fault}.`);
-}
-
-export function impossible(code: string, message: string): Impossible {
-  const failure: Failure = { class: 'technical', code, message, notExecuted: true };
-  return { outcome: 'impossible', failure };
 }

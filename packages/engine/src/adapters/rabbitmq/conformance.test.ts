@@ -22,7 +22,12 @@ describeService('RabbitMQ', () => {
 
   describe.each(['classic', 'quorum'])('with %s queues', (type) => {
     const suite = brokerSuite({
-      capabilities: { returnsUnroutable: true, confirms: true },
+      capabilities: {
+        returnsUnroutable: true,
+        confirms: true,
+        typedHeaders: true,
+        redeliversInOrder: true,
+      },
       async open() {
         const broker = rabbitmq({ url });
         await broker.open();

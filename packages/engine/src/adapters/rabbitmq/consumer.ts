@@ -1,8 +1,8 @@
 import type { ChannelModel } from 'amqplib';
 import type { ConsumeLimits, Consumer, Received } from '../../ports/broker.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff } from '../../broker/backoff.ts';
 import { CatchUp } from './catch-up.ts';
-import { textOf } from './failures.ts';
+import { textOf } from '../../broker/answers.ts';
 import type { RabbitSettings } from './options.ts';
 import { Prefetch } from './prefetch.ts';
 import type { Owner, Tag } from './received.ts';

@@ -1,9 +1,10 @@
 import amqp, { type ChannelModel } from 'amqplib';
-import { Backoff } from './backoff.ts';
-import { textOf, whyNoConnection } from './failures.ts';
+import { Backoff } from '../../broker/backoff.ts';
+import { textOf } from '../../broker/answers.ts';
+import { whyNoConnection } from './failures.ts';
 import { destroySocket, writeTogether } from './internals.ts';
 import type { RabbitSettings } from './options.ts';
-import type { LinkState } from './state.ts';
+import type { LinkState } from '../../broker/state-board.ts';
 
 /** How long the broker may take to say goodbye. */
 const GOODBYE_MS = 2000;

@@ -14,7 +14,7 @@ import {
 import { defaultOf, type Fields, readFields } from 'redrive/internal';
 import { type Host, hostOf, type Log } from '../../host.ts';
 import { isLong } from './tagged.ts';
-import type { RabbitState } from './state.ts';
+import type { BrokerState } from '../../broker/state-board.ts';
 import type { Topology } from './topology.ts';
 
 export interface RabbitOptions {
@@ -33,7 +33,7 @@ export interface RabbitOptions {
   /** For `amqps:`: an authority of your own, a certificate to show, as of Node's `tls.connect`. */
   tls?: ConnectionOptions;
   /** Told of every change. */
-  onState?: (state: RabbitState) => void;
+  onState?: (state: BrokerState) => void;
   log?: Log;
   clock?: Clock;
   random?: Random;
@@ -46,7 +46,7 @@ export interface RabbitSettings {
   policy: DefinedPolicy;
   name: string;
   topology: Topology;
-  onState: (state: RabbitState) => void;
+  onState: (state: BrokerState) => void;
   host: Host;
 }
 

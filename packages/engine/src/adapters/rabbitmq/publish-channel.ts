@@ -3,8 +3,8 @@ import type { Clock } from 'redrive';
 import type { Publication, Published } from '../../ports/broker.ts';
 import { MARKER } from './carry.ts';
 import { closeChannel } from './channels.ts';
-import { impossible, type Ready } from './checks.ts';
-import { textOf, unpublished } from './failures.ts';
+import type { Ready } from './checks.ts';
+import { impossible, textOf, unpublished } from '../../broker/answers.ts';
 import { type Answer, type Batch, Ledger } from './ledger.ts';
 import { HeaderSheet, writableNumber } from './write-table.ts';
 

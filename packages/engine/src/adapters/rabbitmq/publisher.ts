@@ -2,7 +2,8 @@ import type { ChannelModel } from 'amqplib';
 import type { Clock } from 'redrive';
 import type { Publication, Published, PublishOptions } from '../../ports/broker.ts';
 import { prepare, type WireLimits } from './checks.ts';
-import { messageLimitIn, textOf, unpublished } from './failures.ts';
+import { textOf, unpublished } from '../../broker/answers.ts';
+import { messageLimitIn } from './failures.ts';
 import { frameBytesOf } from './internals.ts';
 import { type Parcel, PublishChannel, type PublishChannelEvents } from './publish-channel.ts';
 

@@ -1,11 +1,11 @@
 import type { ChannelModel } from 'amqplib';
-import { Backoff } from './backoff.ts';
+import { Backoff } from '../../broker/backoff.ts';
 import type { SteadyConsumer } from './consumer.ts';
 import { keepTables } from './internals.ts';
 import { Link } from './link.ts';
 import type { RabbitSettings } from './options.ts';
 import type { Publisher } from './publisher.ts';
-import type { Report, StateBoard } from './state.ts';
+import type { Report, StateBoard } from '../../broker/state-board.ts';
 import type { Declarer } from './topology.ts';
 
 interface Parts {

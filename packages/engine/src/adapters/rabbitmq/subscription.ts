@@ -2,7 +2,7 @@ import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib';
 import type { ConsumeLimits, Received } from '../../ports/broker.ts';
 import { closeChannel } from './channels.ts';
 import { Deliveries } from './deliveries.ts';
-import { textOf } from './failures.ts';
+import { textOf } from '../../broker/answers.ts';
 import type { Prefetch } from './prefetch.ts';
 import { type Owner, receivedOf, type Tag } from './received.ts';
 

@@ -1,7 +1,7 @@
 import type { Channel, ChannelModel } from 'amqplib';
 import type { Log } from '../../host.ts';
 import { closeChannel } from './channels.ts';
-import { textOf } from './failures.ts';
+import { textOf } from '../../broker/answers.ts';
 
 /** What must be there. What exists already is used as it is. */
 export interface Topology {

@@ -66,7 +66,12 @@ export class BrokerWorld {
     const link: Link = { isUp: true, listeners: new Set() };
     return {
       kind: 'queue',
-      capabilities: { returnsUnroutable: true, confirms: true },
+      capabilities: {
+        returnsUnroutable: true,
+        confirms: true,
+        typedHeaders: true,
+        redeliversInOrder: true,
+      },
       open: () => Promise.resolve(),
       close: () => Promise.resolve(),
       get isReady() {

@@ -154,7 +154,7 @@ const identity = {
   queue: Type.Optional(
     Type.String({ description: 'The name of the queue, where it goes to one.' }),
   ),
-  lane: Type.String({ description: 'An HTTP origin, or `queue:NAME`.' }),
+  lane: Type.String({ description: 'An HTTP origin, `queue:NAME`, or `nats:SUBJECT`.' }),
   status: choice(statuses, {
     description:
       '`retried`: a queue took it over. `done`: its destination said that it worked. `failed`: it is in review.',

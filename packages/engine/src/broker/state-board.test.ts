@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type RabbitState, StateBoard } from './state.ts';
+import { type BrokerState, StateBoard } from './state-board.ts';
 
 function board() {
-  const states: RabbitState[] = [];
+  const states: BrokerState[] = [];
   const errors: string[] = [];
   let nowMs = 100;
   const quiet = () => undefined;

@@ -1,7 +1,7 @@
-import { guard, type Log } from '../../host.ts';
+import { guard, type Log } from '../host.ts';
 
 /** `blocked`: the broker is short of memory or disk and takes no messages for now. */
-export interface RabbitState {
+export interface BrokerState {
   readonly state: 'connected' | 'connecting' | 'blocked' | 'closed';
   /** What is in the way, or what could not be declared. */
   readonly why?: string;
@@ -16,13 +16,13 @@ export interface LinkState {
 }
 
 export interface Report {
-  state: RabbitState['state'];
+  state: BrokerState['state'];
   why: string | undefined;
   isReady: boolean;
 }
 
 interface Listeners {
-  onState: (state: RabbitState) => void;
+  onState: (state: BrokerState) => void;
   log: Log;
   nowMs: () => number;
 }
@@ -31,7 +31,7 @@ interface Listeners {
 export class StateBoard {
   readonly #listeners: Listeners;
   readonly #watchers = new Set<() => void>();
-  #current: RabbitState;
+  #current: BrokerState;
   #isReady = false;
 
   constructor(listeners: Listeners) {
@@ -39,7 +39,7 @@ export class StateBoard {
     this.#current = { state: 'closed', sinceMs: listeners.nowMs() };
   }
 
-  get current(): RabbitState {
+  get current(): BrokerState {
     return this.#current;
   }
 

@@ -1,0 +1,39 @@
+import {
+  describeService,
+  natsClient,
+  type NatsClient,
+  sharedServer,
+} from '@redrive/services/vitest';
+import { afterAll, beforeAll, test } from 'vitest';
+import { brokerSuite } from '../../testing/broker-suite.ts';
+import { nats } from './index.ts';
+
+for (const version of ['2.9', '2.15'] as const) {
+  describeService(`NATS ${version}`, () => {
+    let url: string;
+    let client: NatsClient;
+    beforeAll(async () => {
+      url = await sharedServer(`NATS ${version}`);
+      client = await natsClient(url);
+    });
+    afterAll(() => client.close());
+
+    const suite = brokerSuite({
+      capabilities: {
+        returnsUnroutable: true,
+        confirms: true,
+        typedHeaders: false,
+        redeliversInOrder: false,
+      },
+      async open() {
+        const broker = nats({ url });
+        await broker.open();
+        const queue = () => client.subject();
+        return { broker, queue, nowhere: client.name(), close: () => broker.close() };
+      },
+    });
+    for (const { name, run: assertCase, skip } of suite) {
+      test.skipIf(skip !== undefined)(`${name}`, () => assertCase());
+    }
+  });
+}
