@@ -9,7 +9,9 @@ const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
 const slow = [
   'test/docs/examples.test.ts',
   'packages/engine/src/adapters/{rabbitmq,nats}/{outages,publisher}.test.ts',
-  'packages/engine/src/adapters/postgres/outages.test.ts',
+  'packages/engine/src/adapters/postgres/{migrate,outages}.test.ts',
+  'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
+  'test/services/{nats,postgres,rabbitmq}.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];
 const storms = 'test/e2e/service/{storm,fuzz}*.test.ts';

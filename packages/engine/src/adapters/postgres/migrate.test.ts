@@ -1,4 +1,4 @@
-import { type Database, describePostgres } from '@redrive/services/vitest';
+import { type Database, describePostgres, everyPostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Store } from '../../ports/store.ts';
@@ -297,4 +297,4 @@ describePostgres(({ freshDatabase }) => {
       await admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
     }
   });
-});
+}, everyPostgres);
