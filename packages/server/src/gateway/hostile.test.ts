@@ -120,6 +120,29 @@ describe('a client', () => {
     }
   });
 
+  it.each(['by leaving', 'by timeout'])(
+    'ends a call on a used connection without sending it again: %s',
+    async (how) => {
+      let closed = 0;
+      const one = await provider(json({}), ({ socket }) => socket.on('close', () => closed++));
+      const timeout_ms = how === 'by leaving' ? 60_000 : 150;
+      const { ask, port, ended, gateway } = await stage({
+        providers: { one },
+        policy: { timeout_ms },
+      });
+      await ask({ method: 'GET' });
+      const socket = client(port, GET);
+      await one.arrived(2);
+      if (how === 'by leaving') socket.destroy();
+      await ended(2);
+      await vi.waitFor(() => expect([gateway.running, closed]).toEqual([0, 1]));
+      // A request of the next call shows that none was on its way before it.
+      void ask({ method: 'GET', path: '/gateway/llm/next' }).catch(() => undefined);
+      await one.arrived(3);
+      expect(one.got.map(({ url }) => url)).toEqual(['/v1/chat', '/x', '/next']);
+    },
+  );
+
   it('cannot send a body in a coding that would be lost on the way', async () => {
     const one = await provider(json({}));
     const { port } = await stage({ providers: { one } });

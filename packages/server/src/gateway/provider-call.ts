@@ -39,7 +39,9 @@ export async function callProvider(
   try {
     return await send(connections, provider, request, attempt);
   } catch (error) {
-    if (!isStale(error) || !mayRepeat(sentBy(request, provider))) throw error;
+    // A request that was given up ends with a reset too.
+    if (attempt.signal.aborted || !isStale(error)) throw error;
+    if (!mayRepeat(sentBy(request, provider))) throw error;
     // A server may close an idle connection just as the next request is on its way. That says nothing about the provider.
     return await send(connections, provider, request, attempt);
   }
