@@ -59,7 +59,11 @@ export class Answer implements AsyncIterableIterator<AnswerPart, undefined> {
   /** Undefined: status and headers are not those of HTTP. */
   static of(response: IncomingMessage, idleMs: number): Answer | undefined {
     const { statusCode: status = 0, rawHeaders } = response;
-    const passed = status < 200 || status > 599 ? undefined : answerHeaders(rawHeaders, status);
+    // Another coding would be taken off the headers and stay on the body.
+    const coding = response.headers['transfer-encoding']?.toLowerCase() ?? 'identity';
+    const isReadable = coding === 'chunked' || coding === 'identity';
+    const isHttp = isReadable && status >= 200 && status <= 599;
+    const passed = isHttp ? answerHeaders(rawHeaders, status) : undefined;
     return passed && new Answer(response, status, passed, idleMs);
   }
 
@@ -77,6 +81,8 @@ export class Answer implements AsyncIterableIterator<AnswerPart, undefined> {
       this.#wake?.();
     });
     response.on('end', () => {
+      // Where nothing but the connection ends a body, Node takes a reset for the end of it too.
+      if (this.#error) return;
       this.#isEnded = true;
       this.#onEnd?.();
       this.#wake?.();
@@ -86,13 +92,20 @@ export class Answer implements AsyncIterableIterator<AnswerPart, undefined> {
     response.on('close', () => this.#fail(undefined));
   }
 
+  /** The connection failed. What has come in whole before that is not affected. */
+  broken(error: Error): void {
+    if (!this.#response.complete) this.#fail(error);
+  }
+
   /** The answer itself where all of it is here after this turn of the event loop, else as a stream. */
   settled(): Promise<Answer | WholeAnswer> {
     if (this.isEventStream) return Promise.resolve(this);
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const turn = setImmediate(() => {
         this.#onEnd = undefined;
-        resolve(this);
+        // Nothing of it has gone out: another provider may do better.
+        if (this.#error) reject(this.#error);
+        else resolve(this);
       });
       this.#onEnd = () => {
         clearImmediate(turn);

@@ -7,8 +7,8 @@ import { Problem, PROBLEM_TYPE } from '../http/problem.ts';
 import { Answer, type AnswerPart, Preamble, type WholeAnswer } from './answer.ts';
 import type { GatewayRouter } from './gateway.ts';
 import type { GatewayRequest } from './provider-call.ts';
-import { ProviderFailure } from './provider-failure.ts';
-import type { KeptBodies, RequestBody } from './request-body.ts';
+import { CLIENT_STALLED, ProviderFailure } from './provider-failure.ts';
+import { isStalled, type KeptBodies, type RequestBody } from './request-body.ts';
 import { type Routed, routeHeaders } from './route-headers.ts';
 import { routeProblem } from './route-problem.ts';
 
@@ -68,7 +68,8 @@ export class GatewayCall {
     // Nobody else listens, and a response that cannot be written is told by its `close`.
     response.on('error', () => undefined);
     request.on('error', () => undefined);
-    request.on('timeout', () => this.#idle());
+    // Not of the request: Node tells it nothing once it has come in whole, and destroys a socket that nobody minds.
+    response.on('timeout', () => this.#idle());
     request.socket.setTimeout(parts.idleMs);
   }
 
@@ -77,7 +78,7 @@ export class GatewayCall {
     this.#admitted = admitted;
     const { bodies } = this.#parts;
     this.#isClientsTurn = true;
-    const body = await bodies.read(this.#request);
+    const body = await bodies.read(this.#request, this.#leaving.signal);
     this.#isClientsTurn = false;
     if (!body) return this.#end('client_gone');
     this.#body = body;
@@ -96,7 +97,8 @@ export class GatewayCall {
       rest,
       rawHeaders,
       contentType: headers['content-type'],
-      hasIdempotencyKey: headers['idempotency-key'] !== undefined,
+      // An empty one protects nobody.
+      hasIdempotencyKey: /\S/.test(String(headers['idempotency-key'] ?? '')),
       body: this.#body,
       wasReached: false,
     };
@@ -105,7 +107,9 @@ export class GatewayCall {
       const { signal } = this.#leaving;
       result = await router.call(input, contextOf(request, router, by), { signal });
     } catch (error) {
-      if (this.#leaving.signal.aborted) return this.#end('client_gone');
+      const isGone = this.#leaving.signal.aborted;
+      if (isGone && isRouteError(error)) dropAnswer(error);
+      if (isGone) return this.#end('client_gone');
       if (!isRouteError(error)) throw error;
       return this.#giveUp(error);
     }
@@ -125,6 +129,7 @@ export class GatewayCall {
     const stop = ['x-should-retry', 'false'];
     if (answer instanceof Answer) await this.#pass(answer.again(), 'failed', stop);
     else if (answer) this.#passWhole(answer, 'failed', stop);
+    else if (attempts.at(-1)?.status === CLIENT_STALLED) this.#refuse(tooSlow(), 'failed', stop);
     else this.#refuse(routeProblem(error), 'failed', stop);
   }
 
@@ -230,15 +235,13 @@ export class GatewayCall {
   /** Nothing came from the client and nothing was taken by it for as long as is allowed. */
   #idle(): void {
     const { socket } = this.#request;
-    if (!this.#isClientsTurn) {
+    if (!this.#isClientsTurn && !isStalled(this.#body)) {
       // The provider has its own limits. Node stops watching a socket that was idle once.
       socket.setTimeout(this.#parts.idleMs);
     } else if (this.#response.headersSent) socket.destroy();
     else {
       this.#leaving.abort(new ClientGone());
-      this.refuse(
-        new Problem('REQUEST_TIMEOUT', 'The body of the request took too long to come in.'),
-      );
+      this.refuse(tooSlow());
       socket.destroySoon();
     }
   }
@@ -246,6 +249,8 @@ export class GatewayCall {
   #end(outcome: Outcome): void {
     if (this.#isTold) return;
     this.#isTold = true;
+    // All that is left is what the client has not taken yet.
+    this.#isClientsTurn = true;
     const { log, finished } = this.#parts;
     const { attempts, provider } = this.#routed;
     const told: Finished = {
@@ -289,6 +294,10 @@ class ClientGone extends Error {
   }
 }
 
+function tooSlow(): Problem {
+  return new Problem('REQUEST_TIMEOUT', 'The body of the request took too long to come in.');
+}
+
 /** What the routing rules and sticky sessions may look at. */
 function contextOf(
   { headers }: IncomingMessage,
@@ -314,6 +323,12 @@ function headerText(value: string | string[] | undefined): string | undefined {
 function failedAnswer({ result, cause }: RouteError): Answer | WholeAnswer | undefined {
   if (result !== undefined) return result as Answer | WholeAnswer;
   return cause instanceof ProviderFailure ? cause.answer : undefined;
+}
+
+/** Of a client that left while the next attempt was waited for: its connection would never be given back. */
+function dropAnswer({ result, attempts }: RouteError): void {
+  const last = result ?? attempts.at(-1)?.error;
+  if (last instanceof Answer || last instanceof ProviderFailure) last[Symbol.dispose]();
 }
 
 /** A flat list without the headers of that name. */

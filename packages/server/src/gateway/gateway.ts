@@ -114,6 +114,11 @@ export class Gateway {
         'The gateway passes on requests, no other protocol.',
       );
     }
+    const coding = request.headers['transfer-encoding'];
+    if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
+      const detail = `The body has the transfer-encoding '${coding.slice(0, 80)}'. Only chunked is understood.`;
+      throw new Problem('MALFORMED_REQUEST', detail);
+    }
     const target = parseTarget(request.url ?? '');
     if ('fault' in target) throw new Problem('UNSAFE_PATH', target.fault);
     const { policyId, rest } = target;

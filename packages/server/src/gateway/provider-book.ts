@@ -6,7 +6,7 @@ import { didYouMean, nearest } from 'redrive/internal';
 import { tooDeepAt } from '../json-depth.ts';
 import { type Answer, isContent, type WholeAnswer } from './answer.ts';
 import { callProvider, type GatewayRequest, sentBy } from './provider-call.ts';
-import { ProviderFailure } from './provider-failure.ts';
+import { statusOf } from './provider-failure.ts';
 import { type FileFault, type Provider, readProviders } from './providers-file.ts';
 import { mayRepeat } from './repeat.ts';
 
@@ -104,7 +104,7 @@ export class ProviderBook {
     return {
       providers: Object.fromEntries(functions),
       stream: { isContent },
-      statusOf: (error: unknown) => (error instanceof ProviderFailure ? error.status : undefined),
+      statusOf,
       refuse: ({ status }: Answer | WholeAnswer) => (status >= 400 ? status : undefined),
       mayRepeat: ({
         input,

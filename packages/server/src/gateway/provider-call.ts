@@ -5,11 +5,11 @@ import type { RouteAttempt } from 'redrive';
 import { Answer, type WholeAnswer } from './answer.ts';
 import { requestHeaders } from './forwarded-headers.ts';
 import { overridden } from './override-params.ts';
-import { ProviderFailure } from './provider-failure.ts';
+import { blameClient, CLIENT_STALLED, ProviderFailure } from './provider-failure.ts';
 import type { Provider } from './providers-file.ts';
 import { mayRepeat, type Sent } from './repeat.ts';
 import { joinPaths } from './request-target.ts';
-import type { RequestBody } from './request-body.ts';
+import { isStalled, type RequestBody } from './request-body.ts';
 
 /** What the router hands to every provider of a policy. */
 export interface GatewayRequest {
@@ -39,7 +39,9 @@ export async function callProvider(
   try {
     return await send(connections, provider, request, attempt);
   } catch (error) {
-    if (!isStale(error) || !mayRepeat(sentBy(request, provider))) throw error;
+    // A request that was given up ends with a reset too.
+    if (attempt.signal.aborted || !isStale(error)) throw error;
+    if (!mayRepeat(sentBy(request, provider))) throw error;
     // A server may close an idle connection just as the next request is on its way. That says nothing about the provider.
     return await send(connections, provider, request, attempt);
   }
@@ -85,17 +87,19 @@ function send(
     const { signal } = attempt;
     const onAbort = () => {
       request.wasReached = connections.reached(sent);
+      if (request.wasReached && !isAnswered && isStalled(body)) blameClient(signal.reason);
       sent.destroy();
     };
     const limit =
       attempt.remainingMs === Infinity ? setTimeout(onSilence, FIRST_BYTE_MS) : undefined;
     let isAnswered = false;
+    let answer: Answer | undefined;
     signal.addEventListener('abort', onAbort);
     sent.on('response', (response) => {
       clearTimeout(limit);
       isAnswered = true;
       request.wasReached = true;
-      const answer = Answer.of(response, idleMs);
+      answer = Answer.of(response, idleMs);
       if (answer) resolve(answer.settled());
       else {
         response.destroy();
@@ -103,7 +107,10 @@ function send(
       }
     });
     // These stay for good: a connection can fail more than once, and nobody else listens.
-    sent.on('error', (error) => fail(error));
+    sent.on('error', (error) => {
+      answer?.broken(error);
+      fail(error);
+    });
     sent.on('close', () => {
       signal.removeEventListener('abort', onAbort);
       fail(undefined);
@@ -112,7 +119,8 @@ function send(
 
     function onSilence(): void {
       const message = `${provider.name} took longer than ${FIRST_BYTE_MS} ms.`;
-      reject(new ProviderFailure('FIRST_BYTE_TIMEOUT', message, { status: 'timeout' }));
+      const status = isStalled(body) && connections.reached(sent) ? CLIENT_STALLED : 'timeout';
+      reject(new ProviderFailure('FIRST_BYTE_TIMEOUT', message, { status }));
       onAbort();
     }
 

@@ -8,6 +8,9 @@ interface Details {
   cause?: unknown;
 }
 
+/** The status of an attempt that ran out of time because the client did not send its body. No breaker counts a 4xx. */
+export const CLIENT_STALLED = '408';
+
 /** A provider gave no answer that can be used. Its message never has headers or bodies in it. */
 export class ProviderFailure extends Error {
   override readonly name = 'ProviderFailure';
@@ -26,4 +29,17 @@ export class ProviderFailure extends Error {
   [Symbol.dispose](): void {
     this.answer?.[Symbol.dispose]();
   }
+}
+
+const stalls = new WeakSet<object>();
+
+/** This error of an attempt is the client's doing. */
+export function blameClient(error: unknown): void {
+  if (error instanceof Error) stalls.add(error);
+}
+
+/** The word of the gateway for an error; undefined: that of the router. */
+export function statusOf(error: unknown): string | undefined {
+  if (error instanceof ProviderFailure) return error.status;
+  return error instanceof Error && stalls.has(error) ? CLIENT_STALLED : undefined;
 }

@@ -7,6 +7,11 @@ export type RequestBody =
   /** `first` has come in already. `length`: undefined where the client did not say. */
   | { kind: 'stream'; first: Buffer; rest: IncomingMessage; length: number | undefined };
 
+/** Whether the client owes the rest of its body, and nothing but the client is waited for. */
+export function isStalled(body: RequestBody): boolean {
+  return body.kind === 'stream' && !body.rest.complete && !body.rest.isPaused();
+}
+
 /** What all kept bodies take together. Past this, further ones are handed through. */
 const MAX_TOTAL_BYTES = 256 * 1024 * 1024;
 
@@ -24,8 +29,8 @@ export class KeptBodies {
     return this.#total;
   }
 
-  /** Undefined: the client went away before its body was whole. Kept bytes are given back by `free`. */
-  async read(request: IncomingMessage): Promise<RequestBody | undefined> {
+  /** Undefined: the client went away or was sent away (`signal`) before its body was whole. Kept bytes are given back by `free`. */
+  async read(request: IncomingMessage, signal: AbortSignal): Promise<RequestBody | undefined> {
     const { headers } = request;
     const isChunked = headers['transfer-encoding'] !== undefined;
     const length =
@@ -37,7 +42,7 @@ export class KeptBodies {
       return { kind: 'stream', first: Buffer.alloc(0), rest: request, length };
     }
     this.#total += reserved;
-    const body = await this.#read(request, length);
+    const body = await this.#read(request, length, signal);
     this.#total -= reserved;
     if (body?.kind === 'kept') this.#total += body.bytes.length;
     return body;
@@ -47,12 +52,17 @@ export class KeptBodies {
     if (body.kind === 'kept') this.#total -= body.bytes.length;
   }
 
-  #read(request: IncomingMessage, length: number | undefined): Promise<RequestBody | undefined> {
+  #read(
+    request: IncomingMessage,
+    length: number | undefined,
+    signal: AbortSignal,
+  ): Promise<RequestBody | undefined> {
     return new Promise((resolve) => {
       const chunks: Buffer[] = [];
       let size = 0;
       const end = (body: RequestBody | undefined) => {
         request.off('data', onData).off('end', onEnd).off('close', onClose);
+        signal.removeEventListener('abort', onClose);
         resolve(body);
       };
       const onData = (bytes: Buffer) => {
@@ -67,7 +77,9 @@ export class KeptBodies {
       };
       const onClose = () => end(undefined);
       request.on('data', onData).on('end', onEnd).on('close', onClose);
-      if (request.destroyed) end(undefined);
+      // A request that was answered before its end has no `close`.
+      signal.addEventListener('abort', onClose);
+      if (request.destroyed || signal.aborted) end(undefined);
     });
   }
 }

@@ -69,14 +69,16 @@ describe('an answer', () => {
 });
 
 describe('kept bodies', () => {
+  const { signal } = new AbortController();
+
   it('are counted while they come in and while they are kept', async () => {
     const bodies = new KeptBodies(10, 15);
     const request = messageOf({ 'content-length': '10' });
-    const reading = bodies.read(request);
+    const reading = bodies.read(request, signal);
     expect(bodies.bytes).toBe(10);
     // There is no room for a second one: it is streamed.
     const other = messageOf({ 'transfer-encoding': 'chunked' });
-    expect(await bodies.read(other)).toMatchObject({ kind: 'stream' });
+    expect(await bodies.read(other, signal)).toMatchObject({ kind: 'stream' });
     request.push('1234');
     request.push(null);
     const body = (await reading)!;
@@ -89,7 +91,7 @@ describe('kept bodies', () => {
   it('are forgotten when the client goes away', async () => {
     const bodies = new KeptBodies(10, 15);
     const request = messageOf({ 'content-length': '10' });
-    const reading = bodies.read(request);
+    const reading = bodies.read(request, signal);
     request.push('1234');
     request.destroy();
     expect(await reading).toBeUndefined();

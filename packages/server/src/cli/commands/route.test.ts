@@ -76,6 +76,16 @@ describe('redrive route lint', () => {
     ]);
   });
 
+  it('leaves out the file of the gateway, which lies beside the policies', async () => {
+    file('providers.json', { openai: { base_url: 'https://api.openai.com' } });
+    expect(await redrive(['lint', 'llm.json', 'providers.json'])).toEqual({
+      code: 0,
+      out: 'llm.json: good\nproviders.json: no policy, left out. redrive doctor looks at it.\n',
+      err: '',
+    });
+    expect(await json(['lint', 'llm.json', 'providers.json'])).toHaveLength(1);
+  });
+
   it('ends with 1 for warnings only where they count', async () => {
     expect((await redrive(['lint', 'legacy.json'])).code).toBe(0);
     expect((await redrive(['lint', 'legacy.json', '--strict'])).code).toBe(1);

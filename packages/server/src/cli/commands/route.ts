@@ -1,5 +1,7 @@
 /** `redrive route`: routing policies, checked, explained and tried out. It needs no server. */
+import { basename } from 'node:path';
 import { decideRoute, explainRoute, isConfigError, type RouteDecision } from 'redrive';
+import { PROVIDERS_FILE } from '../../routing/policy-file.ts';
 import { decisionView } from '../../routing/views.ts';
 import { command, type Command, exits } from '../command.ts';
 import { usageError } from '../inputs.ts';
@@ -46,6 +48,11 @@ export const commands: readonly Command[] = [
       const output = outputOf(io, json);
       let isGood = true;
       for (const source of positionals) {
+        // It lies in the same folder, so `routing/*.json` has it too.
+        if (basename(source) === PROVIDERS_FILE) {
+          output.say(`${shown(source)}: no policy, left out. redrive doctor looks at it.`);
+          continue;
+        }
         const read = await readPolicy(source, io);
         const view = lintView(read);
         output.data(view);
