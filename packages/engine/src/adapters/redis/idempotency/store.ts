@@ -50,6 +50,12 @@ const PREFIX = 'redrive:idempotency:';
 const CONNECT_TIMEOUT_MS = 5000;
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 2000;
+/** So often an idle server is asked whether it is there. A connection that is silent for longer than that is given up. */
+const PING_MS = 5000;
+const SILENCE_MS = 12_000;
+/** Commands that wait for a server that does not answer. */
+const MAX_WAITING = 10_000;
+const CLOSE_TIMEOUT_MS = 2000;
 
 interface Link {
   /** The client, connected. */
@@ -80,8 +86,11 @@ function ownClient(url: string): Link {
       url,
       // A command that waits for a connection would take effect long after its caller has given up.
       disableOfflineQueue: true,
+      commandsQueueMaxLength: MAX_WAITING,
+      pingInterval: PING_MS,
       socket: {
         connectTimeout: CONNECT_TIMEOUT_MS,
+        socketTimeout: SILENCE_MS,
         // The first connection is tried again by the next call, later ones by the client.
         reconnectStrategy: (retries) =>
           wasReady && Math.min(FIRST_PAUSE_MS * 2 ** retries, MAX_PAUSE_MS),
@@ -90,21 +99,31 @@ function ownClient(url: string): Link {
       .on('ready', () => (wasReady = true))
       .on('error', () => undefined);
   };
-  let connecting: Promise<ReturnType<typeof create>> | undefined;
+  let client: ReturnType<typeof create> | undefined;
+  let connecting: Promise<RedisScripts> | undefined;
   return {
     client() {
-      connecting ??= create()
-        .connect()
-        .catch((error: unknown) => {
-          connecting = undefined;
-          throw error;
-        });
+      client ??= create();
+      connecting ??= client.connect().catch((error: unknown) => {
+        client = connecting = undefined;
+        throw error;
+      });
       return connecting;
     },
     async close() {
-      const client = await connecting?.catch(() => undefined);
-      connecting = undefined;
-      if (client?.isOpen) await client.close();
+      const closing = client;
+      const opening = connecting;
+      client = connecting = undefined;
+      if (!closing || !opening) return;
+      // What was sent is answered first, but a server that does not answer is not waited for.
+      const answered = opening.then(() => closing.close()).catch(() => undefined);
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise((resolve) => {
+        timer = setTimeout(resolve, CLOSE_TIMEOUT_MS);
+      });
+      await Promise.race([answered, late]);
+      clearTimeout(timer);
+      if (closing.isOpen) closing.destroy();
     },
   };
 }
