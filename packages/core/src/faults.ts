@@ -145,3 +145,28 @@ function editDistance(a: string, b: string): number {
   }
   return last[b.length]!;
 }
+
+const MAX_SAID = 1024;
+/** PostgreSQL keeps no NUL, and UTF-8 has no half of a surrogate pair. */
+const unkeepable = /[\0\p{Surrogate}]/gu;
+
+/** What was thrown, as a short text that every store can keep. It does not throw, whatever the getters of an error do. */
+export function saidBy(error: unknown): string {
+  let said = textIn(error, 'message');
+  try {
+    said ??= String(error);
+  } catch {
+    said = 'something that has no text';
+  }
+  return said.slice(0, MAX_SAID).replace(unkeepable, '\u{fffd}');
+}
+
+/** A property where it is a text. A getter that throws has none. */
+export function textIn(value: unknown, name: string): string | undefined {
+  try {
+    const found = (Object(value) as Record<string, unknown>)[name];
+    return typeof found === 'string' ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}

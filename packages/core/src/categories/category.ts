@@ -62,8 +62,10 @@ export function ownCategories(
   for (const [name, policy] of Object.entries(own)) {
     try {
       const category = { code: codeOf(name), policy: categoryPolicy(policy) };
-      known.set(name, category).set(category.code, category);
-      if (known.has(`REPLAY_${name}`)) known.set(`REPLAY_${name}`, category);
+      // A built-in one may be called by its code here too.
+      const short = name.replace(/^RETRY_/, '');
+      known.set(name, category).set(category.code, category).set(short, category);
+      if (known.has(`REPLAY_${short}`)) known.set(`REPLAY_${short}`, category);
     } catch (error) {
       onFault(name, error);
     }

@@ -311,6 +311,8 @@ describe('policies', () => {
       attemptTimeout: 30_000,
     });
     expect(manager.getPolicy('RETRY_LEDGER')).toBe(manager.getPolicy('LEDGER'));
+    const byCode = createRetryManager({ categories: { RETRY_KV_GET: { maxAttempts: 7 } } });
+    expect(byCode.getPolicy('KV_GET')).toBe(byCode.getPolicy('RETRY_KV_GET'));
     // A cap that nobody wrote does not cut a base that somebody wrote.
     expect(manager.getPolicy('RETRY_MAIL')).toMatchObject({ base: 60_000, cap: 60_000 });
     expect(manager.getPolicy('REPLAY_REPLAY_PROCESSING').maxAttempts).toBe(4);

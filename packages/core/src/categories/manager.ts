@@ -1,7 +1,7 @@
 import { auditEntry, type AuditSubject, decisionEntry } from '../audit-events.ts';
 import type { Clock, Random } from '../clock.ts';
 import { isRetryError, nameWork } from '../errors.ts';
-import { didYouMean, nearest, show } from '../faults.ts';
+import { didYouMean, nearest, saidBy, show } from '../faults.ts';
 import { type Claim, idempotent } from '../idempotency/idempotent.ts';
 import { memoryIdempotency } from '../idempotency/memory.ts';
 import {
@@ -282,6 +282,6 @@ function contextOf(context: WorkIds['context']): Record<string, unknown> {
       context: text.length > MAX_CONTEXT ? { cut: text.slice(0, MAX_CONTEXT) } : JSON.parse(text),
     };
   } catch (error) {
-    return { context: { unreadable: String(error) } };
+    return { context: { unreadable: saidBy(error) } };
   }
 }

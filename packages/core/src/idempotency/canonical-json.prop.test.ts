@@ -158,6 +158,20 @@ describe('canonical JSON of what is not plain', () => {
     expect(() => canonicalJson(value)).toThrow(expect.objectContaining({ code: 'NOT_JSON' }));
   });
 
+  it('refuses what throws anything at all when it is read, in a short sentence', () => {
+    const odd = new Proxy(
+      {},
+      {
+        ownKeys: () => {
+          throw Object.create(null);
+        },
+      },
+    );
+    const refused = expect.objectContaining({ code: 'NOT_JSON' }) as Error;
+    expect(() => canonicalJson(odd)).toThrow(refused);
+    expect(() => canonicalJson({ ['k'.repeat(100_000)]: 1n })).toThrow(/^.{1,400}$/);
+  });
+
   it('takes the same object twice, which is no cycle', () => {
     const twice = { x: 1 };
     expect(canonicalJson([twice, twice])).toBe('[{"x":1},{"x":1}]');

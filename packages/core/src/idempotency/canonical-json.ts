@@ -1,7 +1,9 @@
 import { ConfigError } from '../errors.ts';
+import { saidBy } from '../faults.ts';
 
 /** Deeper nesting is surely a mistake, and would end in an overflow of the stack. */
 const MAX_DEPTH = 256;
+const MAX_SHOWN = 100;
 const loneSurrogate = /\p{Surrogate}/u;
 
 /**
@@ -15,8 +17,7 @@ export function canonicalJson(value: unknown, name = 'value'): string {
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     // A getter, a proxy or a toJSON of the caller's has thrown.
-    const said = error instanceof Error ? error.message : String(error);
-    throw refusal(name, `reading it failed (${said})`);
+    throw refusal(name, `reading it failed (${saidBy(error)})`);
   }
 }
 
@@ -42,7 +43,7 @@ function write(value: unknown, key: string, path: string, parents: readonly unkn
   }
   if (data === null) return 'null';
   if (parents.includes(data)) throw refusal(path, 'an object that contains itself');
-  if (parents.length >= MAX_DEPTH) throw refusal(path.slice(0, 60), `nesting over ${MAX_DEPTH}`);
+  if (parents.length >= MAX_DEPTH) throw refusal(path, `nesting over ${MAX_DEPTH}`);
   const inside = [...parents, data];
   if (Array.isArray(data)) {
     // `map` would skip the holes of a list such as [1, , 3].
@@ -73,6 +74,6 @@ function replaced(value: unknown, key: string): unknown {
 function refusal(path: string, found: string): ConfigError {
   return new ConfigError(
     'NOT_JSON',
-    `JSON cannot carry ${path}: ${found}. Give null, booleans, finite numbers, well-formed texts, lists and plain objects of these.`,
+    `JSON cannot carry ${path.slice(0, MAX_SHOWN)}: ${found}. Give null, booleans, finite numbers, well-formed texts, lists and plain objects of these.`,
   );
 }

@@ -66,10 +66,14 @@ export class KeyAudit {
 
   tell(action: 'hit' | 'record' | IdempotencyDetail, redrive?: Readonly<Record<string, unknown>>) {
     if (!this.#audit) return;
-    const entry =
-      action === 'hit' || action === 'record'
-        ? idempotencyEntry(this.#subject, this.#key, action, redrive)
-        : idempotencyDetailEntry(this.#subject, this.#key, action, redrive);
-    notify('the audit of an idempotency key', this.#audit, entry);
+    const audit = this.#audit;
+    // Also a subject that cannot be read must not break the work.
+    notify('the audit of an idempotency key', () =>
+      audit(
+        action === 'hit' || action === 'record'
+          ? idempotencyEntry(this.#subject, this.#key, action, redrive)
+          : idempotencyDetailEntry(this.#subject, this.#key, action, redrive),
+      ),
+    );
   }
 }

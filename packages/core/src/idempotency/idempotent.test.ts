@@ -821,10 +821,24 @@ describe('a store that fails', () => {
 
   it('when the key is to be let go: the caller gets the error of the work', async () => {
     const s = stage();
-    s.fault('release', 'down');
-    await expect(s.once(() => Promise.reject(new Error('no funds')))).rejects.toThrow('no funds');
+    s.fault('release', ...Array.from({ length: 99 }, () => 'down' as const));
+    const call = s.once(() => Promise.reject(new Error('no funds'))).catch(String);
+    await s.clock.advance('5s');
+    expect(await call).toBe('Error: no funds');
     expect(await s.memory.read('k')).toMatchObject({ state: 'held' });
   });
+
+  it.each(['down', 'answer lost'] as const)(
+    'for a moment when the key is to be let go (%s): it is free all the same',
+    async (how) => {
+      const s = stage();
+      s.fault('release', how);
+      const call = s.once(() => Promise.reject(new Error('no'))).catch(String);
+      await s.clock.advance('1s');
+      expect(await call).toBe('Error: no');
+      expect(await s.memory.read('k')).toBeUndefined();
+    },
+  );
 
   it('by throwing at once, or by being full', async () => {
     const memory = memoryIdempotency({ maxKeys: 1 });
@@ -963,11 +977,11 @@ describe('within a transaction of the caller', () => {
 
   it('nothing is let go after a claim that failed, but after work that failed', async () => {
     const s = transactional();
-    s.fault('claim', 'down', 'down', 'down');
-    const call = failing(s.once(() => 1));
-    await s.clock.advance('1s');
-    await call;
-    expect(s.calls).not.toContain('release');
+    s.fault('claim', 'down');
+    const error = await failing(s.once(() => 1));
+    expect(error.message).toMatch(/connection refused.*not run.*roll back/);
+    // After its first failure a transaction only says that it has failed.
+    expect(s.calls).toEqual(['claim']);
     await expect(s.once(() => Promise.reject(new Error('no')))).rejects.toThrow('no');
     expect(s.calls.at(-1)).toBe('release');
   });
@@ -985,6 +999,10 @@ describe('bad input is refused before the work', () => {
     ['a misspelt option', [memory, 'k', fn, { leese: 1 }], 'INVALID_CONFIG'],
     ['a lease of nothing', [memory, 'k', fn, { lease: 0 }], 'INVALID_CONFIG'],
     ['an audit that is no function', [memory, 'k', fn, { audit: {} }], 'INVALID_CONFIG'],
+    ['options that are null', [memory, 'k', fn, null], 'INVALID_CONFIG'],
+    ['options that are a number', [memory, 'k', fn, 5], 'INVALID_CONFIG'],
+    ['storeFailures as a text', [memory, 'k', fn, { storeFailures: 'no' }], 'INVALID_CONFIG'],
+    ['a signal that is none', [memory, 'k', fn, { signal: {} }], 'INVALID_CONFIG'],
     ['a payload with a BigInt', [memory, 'k', fn, { payload: { a: 1n } }], 'NOT_JSON'],
     ['a payload with a function', [memory, 'k', fn, { payload: [fn] }], 'NOT_JSON'],
     ['a payload with a lone surrogate', [memory, 'k', fn, { payload: '\ud800' }], 'NOT_JSON'],
@@ -1022,4 +1040,71 @@ it('an error of this kind is known by its name', () => {
   expect(isIdempotencyError(new IdempotencyError('IDEMPOTENCY_CONFLICT', 'x'))).toBe(true);
   expect(isIdempotencyError(new Error('x'))).toBe(false);
   expect(isIdempotencyError(undefined)).toBe(false);
+});
+
+describe('whatever is thrown', () => {
+  const bare: unknown = Object.create(null);
+  const evil = {
+    get message(): string {
+      throw new Error('a getter');
+    },
+    get name(): string {
+      throw new Error('a getter');
+    },
+  };
+
+  it.each([
+    ['an object without a prototype', bare],
+    ['getters that throw', evil],
+    ['nothing', undefined],
+    ['a symbol', Symbol('x')],
+  ])('by the work comes back, and is stored as a failure: %s', async (_, thrown) => {
+    const s = stage();
+    const call = s.once(() => Promise.reject(thrown as Error), { storeFailures: true });
+    expect(await call.catch((error: unknown) => error)).toBe(thrown);
+    expect(await failing(s.once(() => 1))).toMatchObject({ code: 'IDEMPOTENCY_FAILED_BEFORE' });
+  });
+
+  it.each([
+    ['an object without a prototype', bare],
+    ['getters that throw', evil],
+    ['a text that no store keeps', new Error(`\0\ud800${'x'.repeat(100_000)}`)],
+  ])('by the result when it is written, the work is recorded as done: %s', async (_, thrown) => {
+    const s = stage();
+    const result = {
+      toJSON() {
+        throw thrown as Error;
+      },
+    };
+    const error = await failing(s.once(() => result));
+    expect(error).toMatchObject({ code: 'RESULT_NOT_STORED', result });
+    const again = await failing(s.once(() => s.effect()));
+    expect(again).toMatchObject({ code: 'RESULT_NOT_STORED' });
+    expect(again.message.length).toBeLessThan(2000);
+    expect(again.message).not.toMatch(/[\0\p{Surrogate}]/u);
+    expect(s.effects).toBe(0);
+  });
+
+  it('by an asynchronous predicate, the failure is not stored', async () => {
+    const s = stage();
+    const storeFailures = () => Promise.reject<boolean>(new Error('of the predicate'));
+    const call = s.once(() => Promise.reject(new Error('of the work')), { storeFailures });
+    await expect(call).rejects.toThrow('of the work');
+    expect(await s.memory.read('k')).toBeUndefined();
+    const kept = s.once(() => Promise.reject(new Error('x')), { storeFailures: async () => true });
+    await expect(kept).rejects.toThrow('x');
+    expect(await s.memory.read('k')).toMatchObject({ outcome: { kind: 'failure' } });
+  });
+
+  it('by the subject of the events, the work is done', async () => {
+    vi.spyOn(console, 'error').mockReturnValueOnce(undefined);
+    const subject = {
+      operation: '',
+      get category(): string {
+        throw new Error('a getter');
+      },
+    };
+    expect(await stage().once(() => 1, { subject })).toBe(1);
+    vi.restoreAllMocks();
+  });
 });

@@ -1,5 +1,6 @@
 import { delayFor } from '../backoff.ts';
 import { ConfigError } from '../errors.ts';
+import { saidBy } from '../faults.ts';
 import { pause } from '../pause.ts';
 import { unitRandom } from '../random.ts';
 import { freshId } from '../system.ts';
@@ -126,7 +127,9 @@ async function claim(call: Call): Promise<Claimed> {
         sentAtMs = clock.monotonic();
         return store.claim(request);
       };
-      answer = await ask(asked, { clock, timeoutMs: storeTimeoutMs });
+      // After a statement that failed, a transaction takes no more: the first error is the one that says why.
+      const once = store.transactional ? { maxAttempts: 1 } : {};
+      answer = await ask(asked, { clock, timeoutMs: storeTimeoutMs, ...once });
     } catch (error) {
       // A claim whose answer was lost would else hold the key for a lease. A transaction is rolled back anyway.
       if (!store.transactional) void letGo(call);
@@ -200,7 +203,7 @@ async function fail(call: Call, lease: Lease, error: unknown): Promise<void> {
   const { settings, audit } = call;
   let isStored = false;
   try {
-    isStored = !lease.lost && settings.storesFailure(error);
+    isStored = !lease.lost && (await settings.storesFailure(error));
   } catch {
     // The error of the work says more than that of a predicate.
   }
@@ -241,30 +244,31 @@ async function record(
   }
 }
 
-/** Frees the key. Where that fails, the end of the lease does. */
+/** Frees the key, trying for as long as one call may take. Where that fails, the end of the lease does. */
 async function letGo({ store, key, owner, settings }: Call): Promise<void> {
   const { clock, storeTimeoutMs: timeoutMs } = settings;
   try {
-    await ask(() => store.release(key, owner), { clock, timeoutMs, maxAttempts: 1 });
+    const patience = store.transactional ? { maxAttempts: 1 } : { forMs: timeoutMs };
+    await ask(() => store.release(key, owner), { clock, timeoutMs, ...patience });
   } catch {
     // The caller gets the error of the work, which says more.
   }
 }
 
-function unclaimed({ audit, settings }: Call, error: unknown): { state: 'unprotected' } {
-  const failed = storeFailed(error, 'The work was not run.');
-  audit.tell(settings.failOpen ? 'unprotected' : 'refused', { error: String(failed.cause) });
+function unclaimed({ store, audit, settings }: Call, error: unknown): { state: 'unprotected' } {
+  const then = store.transactional ? ' The caller must roll back.' : '';
+  const failed = storeFailed(error, `The work was not run.${then}`);
+  audit.tell(settings.failOpen ? 'unprotected' : 'refused', { error: saidBy(failed.cause) });
   if (settings.failOpen) return { state: 'unprotected' };
   throw failed;
 }
 
-function storeFailed(error: unknown, then: string): IdempotencyError {
+export function storeFailed(error: unknown, then: string): IdempotencyError {
   const { cause } = Object(error) as { cause?: unknown };
   const last = cause ?? error;
-  const said = last instanceof Error ? last.message : String(last);
   return new IdempotencyError(
     'IDEMPOTENCY_STORE_FAILED',
-    `The idempotency store could not be asked (${said}). ${then}`,
+    `The idempotency store could not be asked (${saidBy(last)}). ${then}`,
     { cause: last },
   );
 }

@@ -2,6 +2,7 @@ import type { AuditEntry, AuditSubject } from '../audit-events.ts';
 import type { Clock } from '../clock.ts';
 import type { Duration } from '../duration.ts';
 import { ConfigError, type Fault } from '../errors.ts';
+import { saidBy, show } from '../faults.ts';
 import { defaultOf, type Fields, readFields, type Values } from '../fields.ts';
 import { systemClock } from '../system.ts';
 
@@ -28,7 +29,7 @@ export interface IdempotentOptions {
   /** Larger results are not stored (256 KiB of JSON). */
   maxResultBytes?: number | undefined;
   /** Whether a failure is stored too, so that the work is not run again (never). */
-  storeFailures?: boolean | ((error: unknown) => boolean) | undefined;
+  storeFailures?: boolean | ((error: unknown) => boolean | PromiseLike<boolean>) | undefined;
   /** Kept with the result: any JSON of up to 16 KiB. */
   metadata?: unknown;
   /** Ends the waiting, and is passed on to the work. */
@@ -49,7 +50,7 @@ export interface IdempotentSettings {
   storeTimeoutMs: number;
   expiresInMs: number | undefined;
   maxResultBytes: number;
-  storesFailure: (error: unknown) => boolean;
+  storesFailure: (error: unknown) => boolean | PromiseLike<boolean>;
   metadata: string | undefined;
   signal: AbortSignal | undefined;
   audit: ((entry: AuditEntry) => unknown) | undefined;
@@ -75,6 +76,12 @@ const names = Object.keys(fields);
 /** Checks the options of a call, all faults at once. */
 export function readIdempotentOptions(options: IdempotentOptions = {}): IdempotentSettings {
   if (options === noOptions) return usual;
+  if (Object(options) !== options) {
+    throw new ConfigError(
+      'INVALID_CONFIG',
+      `The idempotency options are ${show(options)}, not an object.`,
+    );
+  }
   const {
     payload: _,
     storeFailures,
@@ -86,10 +93,18 @@ export function readIdempotentOptions(options: IdempotentOptions = {}): Idempote
     ...data
   } = options as IdempotentOptions & { payload?: unknown };
   const faults: Fault[] = [];
+  const fault = (path: string, message: string) =>
+    faults.push({ path, code: 'INVALID_VALUE', message });
   const values: Values = readFields(data, fields, names, '', faults);
   for (const [name, field] of Object.entries(fields)) values[name] ??= defaultOf(field);
   if (audit !== undefined && typeof audit !== 'function') {
-    faults.push({ path: 'audit', code: 'INVALID_VALUE', message: 'This must be a function.' });
+    fault('audit', 'This must be a function.');
+  }
+  if (!['undefined', 'boolean', 'function'].includes(typeof storeFailures)) {
+    fault('storeFailures', 'This must be true, false, or a function of the error.');
+  }
+  if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
+    fault('signal', 'This must be a signal, as from an AbortController.');
   }
   if (faults.length > 0) {
     throw new ConfigError('INVALID_CONFIG', 'The idempotency options have faults:', faults);
@@ -123,7 +138,7 @@ function metadataText(metadata: unknown): string | undefined {
   try {
     text = JSON.stringify(metadata);
   } catch (error) {
-    throw notJson(error instanceof Error ? error.message : String(error));
+    throw notJson(saidBy(error));
   }
   if (text === undefined) throw notJson(`a ${typeof metadata}`);
   if (text.length > MAX_METADATA_BYTES) {

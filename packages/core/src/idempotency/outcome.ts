@@ -1,3 +1,4 @@
+import { saidBy, textIn } from '../faults.ts';
 import { IdempotencyError, type StoredFailure } from './idempotency-error.ts';
 import type { Outcome, StoredRecord } from './store.ts';
 
@@ -10,7 +11,7 @@ export function outcomeOf(result: unknown, maxBytes: number): Outcome {
   try {
     text = JSON.stringify(result);
   } catch (error) {
-    return unstored(`it cannot be written as JSON (${messageOf(error)})`);
+    return unstored(`it cannot be written as JSON (${saidBy(error)})`);
   }
   // Of a function or a symbol nothing is left.
   if (text === undefined) return unstored(`a ${typeof result} cannot be written as JSON`);
@@ -22,11 +23,11 @@ export function outcomeOf(result: unknown, maxBytes: number): Outcome {
 
 /** A failure as JSON: its name, its message and its code, and nothing else of it. */
 export function failureOutcome(error: unknown): Outcome {
-  const { name, code } = Object(error) as { name?: unknown; code?: unknown };
+  const code = textIn(error, 'code');
   const failure: StoredFailure = {
-    name: typeof name === 'string' ? name.slice(0, MAX_FAILURE_TEXT) : 'Error',
-    message: messageOf(error).slice(0, MAX_FAILURE_TEXT),
-    ...(typeof code === 'string' ? { code: code.slice(0, MAX_FAILURE_TEXT) } : {}),
+    name: (textIn(error, 'name') ?? 'Error').slice(0, MAX_FAILURE_TEXT),
+    message: saidBy(error),
+    ...(code === undefined ? {} : { code: code.slice(0, MAX_FAILURE_TEXT) }),
   };
   return { kind: 'failure', text: JSON.stringify(failure) };
 }
@@ -58,11 +59,6 @@ function failedBefore(failure: StoredFailure): IdempotencyError {
 
 function unstored(text: string): Outcome {
   return { kind: 'unstored', text };
-}
-
-function messageOf(error: unknown): string {
-  const { message } = Object(error) as { message?: unknown };
-  return typeof message === 'string' ? message : String(error);
 }
 
 function byteLength(text: string): number {

@@ -134,6 +134,40 @@ describe('clearIdempotency', () => {
     expect(await idempotent(store, 'k', () => 2)).toBe(2);
   });
 
+  it('is asked once: where its answer is lost, it takes the key from nobody who came since', async () => {
+    const { store } = stage();
+    let effects = 0;
+    const effect = () => idempotent(store, 'k', () => (effects += 1));
+    const release: IdempotencyStore['release'] = async (...args) => {
+      await store.release(...args);
+      await effect();
+      throw new Error('connection reset');
+    };
+    await expect(clearIdempotency({ ...store, release }, 'k')).rejects.toMatchObject({
+      code: 'IDEMPOTENCY_STORE_FAILED',
+    });
+    expect(await effect()).toBe(1);
+  });
+
+  it.each([
+    ['check', checkIdempotency],
+    ['clear', clearIdempotency],
+    [
+      'record',
+      (...[store, key, options]: Parameters<typeof clearIdempotency>) =>
+        recordResult(store, key, 1, options),
+    ],
+  ])('says that the store is away: %s', async (_, fn) => {
+    const away = () => Promise.reject(new Error('connection refused'));
+    const { store, clock, options } = stage({ claim: away, read: away, release: away });
+    const refused = fn(store, 'k', options).catch((error: unknown) => error);
+    await clock.advance('1m');
+    expect(await refused).toMatchObject({
+      code: 'IDEMPOTENCY_STORE_FAILED',
+      message: expect.stringContaining('connection refused') as string,
+    });
+  });
+
   it.each([checkIdempotency, clearIdempotency])('refuses bad keys and stores: %o', async (fn) => {
     await expect(fn(stage().store, '')).rejects.toMatchObject({ code: 'INVALID_KEY' });
     await expect(fn({} as never, 'k')).rejects.toMatchObject({ code: 'INVALID_CONFIG' });

@@ -1,7 +1,7 @@
 import { ask } from './ask.ts';
 import { KeyAudit } from './events.ts';
 import { IdempotencyError, type StoredFailure } from './idempotency-error.ts';
-import { assertStore, ownerToken } from './idempotent.ts';
+import { assertStore, ownerToken, storeFailed } from './idempotent.ts';
 import { assertKey, fingerprintOf } from './key.ts';
 import { type IdempotentOptions, noOptions, readIdempotentOptions } from './options.ts';
 import { outcomeOf } from './outcome.ts';
@@ -30,7 +30,9 @@ export async function checkIdempotency(
   options: ResultOptions = noOptions,
 ): Promise<IdempotencyStatus> {
   const { audit, patience } = prepare(store, key, options);
-  const entry = await ask(() => store.read(key), patience);
+  const entry = await told('Nothing is known of the key.', () =>
+    ask(() => store.read(key), patience),
+  );
   switch (entry?.state) {
     case undefined:
       return { state: 'absent' };
@@ -64,7 +66,8 @@ export async function recordResult(
   const owner = ownerToken();
   const fingerprint = fingerprintOf(options.payload);
   const request = { key, owner, fingerprint, leaseMs: 4 * storeTimeoutMs, takeOver: true };
-  const answer = await ask(() => store.claim(request), patience);
+  const unknown = 'Whether the result was recorded is not known: check the key.';
+  const answer = await told(unknown, () => ask(() => store.claim(request), patience));
   if (answer.state === 'done') return false;
   const wanted = {
     outcome,
@@ -72,7 +75,8 @@ export async function recordResult(
     ...(expiresInMs === undefined ? {} : { expiresInMs }),
   };
   const isMine =
-    answer.state === 'claimed' && (await ask(() => store.record(key, owner, wanted), patience));
+    answer.state === 'claimed' &&
+    (await told(unknown, () => ask(() => store.record(key, owner, wanted), patience)));
   if (!isMine) {
     audit.tell('conflict', { state: answer.state });
     throw new IdempotencyError(
@@ -94,9 +98,21 @@ export async function clearIdempotency(
   options: ResultOptions = noOptions,
 ): Promise<boolean> {
   const { audit, patience } = prepare(store, key, options);
-  const wasThere = await ask(() => store.release(key), patience);
+  // Asked once: it has no token, so a second time it would take the key from somebody who came in between.
+  const wasThere = await told('Whether the key was cleared is not known: check it.', () =>
+    ask(() => store.release(key), { ...patience, maxAttempts: 1 }),
+  );
   audit.tell('clear', { was_there: wasThere });
   return wasThere;
+}
+
+/** The answer of the store, or an error that says what is not known now. */
+async function told<T>(unknown: string, asked: () => Promise<T>): Promise<T> {
+  try {
+    return await asked();
+  } catch (error) {
+    throw storeFailed(error, unknown);
+  }
 }
 
 function prepare(store: IdempotencyStore, key: string, options: IdempotentOptions) {

@@ -11,7 +11,7 @@
  *   nothing where the token is not theirs: the token is the fence. So an owner that wakes up after its lease was taken
  *   over changes nothing, and one whose lease is over but was not taken over may still record.
  * - Every call may be repeated with the same token, since its answer may have been lost: a claim answers `claimed`
- *   again, a record true.
+ *   again, a record true. A release without an owner is sent once: it would clear what came after it.
  * - The store alone says when a lease is over: by its server's clock, or, where it has none, because it saw no change of
  *   the entry for a whole lease by its own monotonic clock. The owner counts by its own monotonic clock from before it
  *   sent the claim, so it always stops first.

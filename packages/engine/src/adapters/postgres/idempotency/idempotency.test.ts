@@ -87,6 +87,45 @@ describePostgres(({ freshDatabase }) => {
     expect(await store.prune(1000)).toBe(50);
   });
 
+  test('records work whose result throws a text that PostgreSQL cannot keep', async () => {
+    const store = postgresIdempotency(pool);
+    const result = {
+      toJSON() {
+        throw new Error('bad \0 byte, half \ud800 pair');
+      },
+    };
+    const unstored = { code: 'RESULT_NOT_STORED' };
+    await expect(idempotent(store, 'nul', () => result)).rejects.toMatchObject(unstored);
+    await expect(idempotent(store, 'nul', () => 'again')).rejects.toMatchObject(unstored);
+  });
+
+  test('a clear whose connection breaks is not sent again', async () => {
+    const sent: string[] = [];
+    const breaking = {
+      connect: async () => {
+        const client = await pool.connect();
+        const query = async (text: { text: string; values?: unknown[] }) => {
+          const answer = await client.query(text);
+          if (!text.text.startsWith('DELETE')) return answer;
+          sent.push(text.text);
+          throw new Error('Connection terminated unexpectedly');
+        };
+        return {
+          query,
+          release: (destroy?: boolean) => client.release(destroy),
+          on: () => undefined,
+        };
+      },
+    };
+    const store = postgresIdempotency({ pool: breaking });
+    await store.read('k');
+    await expect(store.release('k')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    expect(sent).toHaveLength(1);
+    // The token of an owner makes a repetition harmless.
+    await expect(store.release('k', 'owner')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    expect(sent).toHaveLength(3);
+  });
+
   describe('within a transaction of the caller', () => {
     let store: ReturnType<typeof postgresIdempotency>;
     let cases = 0;
@@ -230,6 +269,71 @@ describePostgres(({ freshDatabase }) => {
       await client.query('ROLLBACK');
       client.release();
       expect(await idempotent(store, key, () => 1)).toBe(1);
+    });
+
+    test('a new store needs no second connection, which a full pool does not have', async () => {
+      await store.read('k');
+      key = `tx-${++cases}`;
+      const one = new pg.Pool({ connectionString: database.url, max: 1 });
+      const client = await one.connect();
+      await client.query('BEGIN');
+      const inside = postgresIdempotency(one).within(client);
+      expect(await idempotent(inside, key, () => 1, { storeTimeout: '2s' })).toBe(1);
+      await client.query('COMMIT');
+      client.release();
+      await one.end();
+    });
+
+    test('a table of a newer program is refused there too, and one that is missing is made', async () => {
+      const { client, insert } = await begin();
+      await postgresIdempotency({ pool, schema: 'newer_tx' }).read('k');
+      await pool.query('UPDATE newer_tx.redrive_idempotency_schema SET version = 9, oldest = 9');
+      const newer = postgresIdempotency({ pool, schema: 'newer_tx' }).within(client);
+      await expect(newer.read('k')).rejects.toMatchObject({ code: 'SCHEMA_TOO_NEW' });
+      const fresh = postgresIdempotency({ pool, schema: 'fresh_tx' });
+      expect(await idempotent(fresh.within(client), key, insert)).toEqual({ paid: true });
+      await client.query('COMMIT');
+      client.release();
+      expect(await fresh.read(key)).toMatchObject({ state: 'done' });
+    });
+
+    test('a serialization failure is told as such, so that the caller begins anew', async () => {
+      const { client } = await begin();
+      await client.query('ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ');
+      await client.query('SELECT FROM effects');
+      await idempotent(store, key, () => 'first');
+      await expect(idempotent(store.within(client), key, () => 'second')).rejects.toMatchObject({
+        code: 'IDEMPOTENCY_STORE_FAILED',
+        cause: { cause: { code: '40001' } },
+      });
+      await client.query('ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ');
+      expect(await idempotent(store.within(client), key, () => 'second')).toBe('first');
+      await client.query('COMMIT');
+      client.release();
+    });
+
+    test('a rollback to a savepoint takes both back', async () => {
+      const { client, insert } = await begin();
+      await client.query('SAVEPOINT mine');
+      await idempotent(store.within(client), key, insert);
+      await client.query('ROLLBACK TO mine');
+      expect(await idempotent(store.within(client), key, () => 'second')).toBe('second');
+      await client.query('COMMIT');
+      client.release();
+      expect(await effects()).toBe(0);
+      expect(await idempotent(store, key, () => 'third')).toBe('second');
+    });
+
+    test('the same store is refused once its transaction is over', async () => {
+      const { client, insert } = await begin();
+      const inside = store.within(client);
+      await idempotent(inside, key, insert);
+      await client.query('COMMIT');
+      await expect(idempotent(inside, `${key}-b`, insert)).rejects.toMatchObject({
+        cause: { code: 'NOT_IN_TRANSACTION' },
+      });
+      client.release();
+      expect(await effects()).toBe(1);
     });
 
     test('a client without a transaction, and a pool, are refused', async () => {

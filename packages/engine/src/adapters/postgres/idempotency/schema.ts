@@ -1,7 +1,7 @@
 import { EngineError, isEngineError } from '../../../errors.ts';
-import type { Database } from '../database.ts';
+import type { Database, Session } from '../database.ts';
 import { quoteName, quoteText } from '../names.ts';
-import { numberOf } from '../rows.ts';
+import { numberOf, type Row } from '../rows.ts';
 
 /** The table of keys has a version of its own: it is used without an engine too. */
 const VERSION = 1;
@@ -46,20 +46,32 @@ export async function prepareKeys(
   await isThere(database, names);
 }
 
+/** The same within a transaction, which a missing table must not break. */
+export async function isInPlace(session: Session, { version }: KeyNames): Promise<boolean> {
+  const [found] = await session.query(`SELECT to_regclass($1)::text`, [version]);
+  if (found?.[0] == null) return false;
+  const [row] = await session.query(`SELECT version::text, oldest::text FROM ${version}`);
+  return isKnown(row);
+}
+
 async function isThere(database: Database, { version }: KeyNames): Promise<boolean> {
   try {
     const [row] = await database.queryAgain(`SELECT version, oldest FROM ${version}`);
-    if (row && numberOf(row[1]) > VERSION) {
-      throw new EngineError(
-        'SCHEMA_TOO_NEW',
-        `The table of idempotency keys has schema ${numberOf(row[0])}, which this Redrive does not know: it knows ${VERSION}. Update this program.`,
-      );
-    }
-    return row !== undefined;
+    return isKnown(row);
   } catch (error) {
     if (isEngineError(error) && error.code === 'SCHEMA_MISSING') return false;
     throw error;
   }
+}
+
+function isKnown(row: Row | undefined): boolean {
+  if (row && numberOf(row[1]) > VERSION) {
+    throw new EngineError(
+      'SCHEMA_TOO_NEW',
+      `The table of idempotency keys has schema ${numberOf(row[0])}, which this Redrive does not know: it knows ${VERSION}. Update this program.`,
+    );
+  }
+  return row !== undefined;
 }
 
 /** Leases are renewed in place, so pages keep room for that. Keys are compared by their bytes. */

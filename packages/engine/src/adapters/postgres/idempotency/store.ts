@@ -8,11 +8,11 @@ import type {
 } from 'redrive';
 import type { TransactionClient } from '../../../ports/schedule.ts';
 import { LentConnections, OwnConnections } from '../connections.ts';
-import { Database, type PostgresPool } from '../database.ts';
+import { Database, type PostgresPool, type Session } from '../database.ts';
 import { join } from '../join.ts';
 import { type PostgresOptions, readOptions } from '../options.ts';
 import type { Row } from '../rows.ts';
-import { type KeyNames, keyNamesIn, prepareKeys } from './schema.ts';
+import { isInPlace, type KeyNames, keyNamesIn, prepareKeys } from './schema.ts';
 import { type KeyTexts, textsFor } from './text.ts';
 
 export type PostgresIdempotencyOptions = Pick<
@@ -55,15 +55,19 @@ export function postgresIdempotency(
   const ready = onceReady(database, names, migrate === 'auto', () => connections.begin());
   const ask: Ask = async (text, values) => {
     await ready();
-    // Every statement may run twice without harm: the owner's token says whose it was.
-    return database.queryAgain(text, values);
+    // Statements with the owner's token may run twice without harm. To clear has none.
+    const isClear = text === texts.clear;
+    return isClear ? database.query(text, values) : database.queryAgain(text, values);
   };
   return Object.assign(new PostgresKeys(ask, texts), {
     within(tx: TransactionClient): IdempotencyStore {
       let joined: ReturnType<typeof join> | undefined;
       const inside: Ask = async (text, values) => {
-        await ready();
-        return (await (joined ??= join(tx))).query(text, values);
+        // Every claim begins with the insert: the client may be in another transaction by then, or in none.
+        if (text === texts.insert) joined = undefined;
+        const session = await (joined ??= join(tx));
+        await ready(session);
+        return session.query(text, values);
       };
       return Object.assign(new PostgresKeys(inside, texts), { transactional: true });
     },
@@ -79,9 +83,16 @@ function onceReady(
   names: KeyNames,
   mayCreate: boolean,
   begin: () => void,
-): () => Promise<void> {
+): (session?: Session) => Promise<void> {
   let preparing: Promise<void> | undefined;
-  return () => {
+  let isReady = false;
+  return async (session) => {
+    if (isReady) return;
+    // In a transaction its own connection is asked first: the callers may hold all others of the pool.
+    if (session && (await isInPlace(session, names))) {
+      isReady = true;
+      return;
+    }
     preparing ??= (async () => {
       begin();
       await prepareKeys(database, names, mayCreate);
@@ -89,7 +100,8 @@ function onceReady(
       preparing = undefined;
       throw error;
     });
-    return preparing;
+    await preparing;
+    isReady = true;
   };
 }
 

@@ -1,7 +1,8 @@
 import { createClient } from '@redis/client';
+import { startProxy } from '@redrive/services';
 import { describeService, sharedServer } from '@redrive/services/vitest';
 import { type IdempotencyStore, idempotent } from 'redrive';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { idempotencySuite, type OpenedIdempotency } from '../../../testing/index.ts';
 import { redisIdempotency } from '../index.ts';
 
@@ -73,6 +74,34 @@ describeService('Redis', () => {
     expect(lives.slice(1)).toEqual([-1, -1]);
     expect(await store.prune(100)).toBe(0);
   });
+
+  test.each([true, false])('gives up a connection without answers (connected: %s)', async (is) => {
+    await using proxy = await startProxy(url);
+    const store = redisIdempotency(proxy.url, { prefix });
+    if (is) await store.read('k');
+    proxy.stall();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const unanswered = Promise.resolve(store.read('k')).catch((error: unknown) => error);
+    vi.advanceTimersByTime(10_000);
+    vi.useRealTimers();
+    expect(await unanswered).toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    proxy.resume();
+    expect(await store.read('k')).toBeUndefined();
+    await store.close?.();
+  });
+
+  test.each([true, false])(
+    'closes though the server does not answer (connected: %s)',
+    async (is) => {
+      await using proxy = await startProxy(url);
+      const store = redisIdempotency(proxy.url, { prefix });
+      if (is) await store.read('k');
+      proxy.stall();
+      const unanswered = Promise.resolve(store.read('k')).catch((error: unknown) => error);
+      await store.close?.();
+      expect(await unanswered).toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    },
+  );
 
   test('says what is wrong: no server, a server that only reads, a key of something else', async () => {
     const nowhere = redisIdempotency('redis://127.0.0.1:1', { prefix });

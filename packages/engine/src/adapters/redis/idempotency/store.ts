@@ -50,10 +50,15 @@ const PREFIX = 'redrive:idempotency:';
 const CONNECT_TIMEOUT_MS = 5000;
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 2000;
+/** A connection on which a command got no answer for so long is given up, and the next command opens another. */
+const SILENCE_MS = 10_000;
+/** Commands that wait for a server that does not answer. */
+const MAX_WAITING = 10_000;
+const CLOSE_TIMEOUT_MS = 2000;
 
 interface Link {
-  /** The client, connected. */
-  client(): Promise<RedisScripts>;
+  /** Calls with the client, once it is connected. */
+  run<T>(command: (client: RedisScripts) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -64,7 +69,7 @@ function lentClient(client: RedisScripts): Link {
       'The first argument of redisIdempotency is neither a URL such as redis://host:6379 nor a client of @redis/client.',
     );
   }
-  return { client: () => Promise.resolve(client), close: () => Promise.resolve() };
+  return { run: (command) => command(client), close: () => Promise.resolve() };
 }
 
 function ownClient(url: string): Link {
@@ -80,6 +85,7 @@ function ownClient(url: string): Link {
       url,
       // A command that waits for a connection would take effect long after its caller has given up.
       disableOfflineQueue: true,
+      commandsQueueMaxLength: MAX_WAITING,
       socket: {
         connectTimeout: CONNECT_TIMEOUT_MS,
         // The first connection is tried again by the next call, later ones by the client.
@@ -90,21 +96,50 @@ function ownClient(url: string): Link {
       .on('ready', () => (wasReady = true))
       .on('error', () => undefined);
   };
-  let connecting: Promise<ReturnType<typeof create>> | undefined;
+  type Opened = { client: ReturnType<typeof create>; ready: Promise<RedisScripts> };
+  let opened: Opened | undefined;
+
+  function open(): Opened {
+    const client = create();
+    const opening: Opened = {
+      client,
+      ready: client.connect().catch((error: unknown) => {
+        drop(opening);
+        throw error;
+      }),
+    };
+    return opening;
+  }
+
+  /** What was sent and not answered is rejected. */
+  function drop(dropped: Opened): void {
+    if (opened === dropped) opened = undefined;
+    dropped.client.destroy();
+  }
+
+  /** Drops the connection where the answer takes longer. A client that is dropped while it connects says nothing. */
+  function within<T>(ms: number, used: Opened, answer: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        drop(used);
+        reject(new Error(`no answer within ${ms} ms`));
+      }, ms);
+      void answer.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
+  }
+
   return {
-    client() {
-      connecting ??= create()
-        .connect()
-        .catch((error: unknown) => {
-          connecting = undefined;
-          throw error;
-        });
-      return connecting;
+    run(command) {
+      const used = (opened ??= open());
+      return within(SILENCE_MS, used, used.ready.then(command));
     },
     async close() {
-      const client = await connecting?.catch(() => undefined);
-      connecting = undefined;
-      if (client?.isOpen) await client.close();
+      const closing = opened;
+      if (!closing) return;
+      opened = undefined;
+      // What was sent is answered first, but a server that does not answer is not waited for.
+      const closed = closing.ready.then(() => closing.client.close());
+      await within(CLOSE_TIMEOUT_MS, closing, closed).catch(() => drop(closing));
     },
   };
 }
@@ -160,14 +195,15 @@ class RedisIdempotency implements IdempotencyStore {
   async #run(key: string, ...args: string[]): Promise<unknown> {
     const options = { keys: [this.#prefix + key], arguments: args };
     try {
-      const client = await this.#link.client();
-      try {
-        return await client.evalSha(scriptHash, options);
-      } catch (error) {
-        // The server was restarted, or a replica took over: the text brings its hash along.
-        if (!isUnknownScript(error)) throw error;
-        return await client.eval(script, options);
-      }
+      return await this.#link.run(async (client) => {
+        try {
+          return await client.evalSha(scriptHash, options);
+        } catch (error) {
+          // The server was restarted, or a replica took over: the text brings its hash along.
+          if (!isUnknownScript(error)) throw error;
+          return await client.eval(script, options);
+        }
+      });
     } catch (error) {
       throw faultOf(error);
     }

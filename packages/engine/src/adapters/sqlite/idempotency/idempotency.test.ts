@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type IdempotencyStore, idempotent, memoryIdempotency } from 'redrive';
 import { describe, expect, test } from 'vitest';
+import { systemClock } from 'redrive/internal';
 import { idempotencySuite, type OpenedIdempotency } from '../../../testing/index.ts';
 import { sqlite, sqliteIdempotency } from '../index.ts';
 
@@ -36,6 +37,28 @@ describe('the SQLite store', () => {
   for (const { name, run: assertCase } of idempotencySuite({ open, shared: true })) {
     test(`${name}`, () => assertCase());
   }
+
+  test('gives larger tokens after a key was let go or cleared, within one ms and after the clock went back', async () => {
+    const { file, close } = await open();
+    let now = Date.UTC(2025, 0, 1);
+    const store = sqliteIdempotency(file, { clock: { ...systemClock, now: () => now } });
+    const tokens: number[] = [];
+    const claim = async (owner: string) => {
+      const request = { key: 'k', owner, fingerprint: '', leaseMs: 1000, takeOver: true };
+      const answer = await store.claim(request);
+      if (answer.state === 'claimed') tokens.push(answer.fencingToken);
+    };
+    await claim('a');
+    await store.release('k', 'a');
+    await claim('b');
+    await store.release('k');
+    now -= 3_600_000;
+    await claim('c');
+    expect(tokens).toHaveLength(3);
+    expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => a - b));
+    await store.close?.();
+    await close();
+  });
 
   test('lives beside an engine in one file', async () => {
     const { file, store, close } = await open();

@@ -15,6 +15,8 @@ export class KeyTable {
   readonly #save: StatementSync;
   readonly #delete: StatementSync;
   readonly #prune: StatementSync;
+  readonly #lastToken: StatementSync;
+  readonly #keepToken: StatementSync;
 
   constructor(db: DatabaseSync) {
     this.#find = prepareRows(db, `SELECT ${columns} FROM redrive_idempotency WHERE key = ?`);
@@ -22,6 +24,8 @@ export class KeyTable {
       `INSERT INTO redrive_idempotency (key, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (key) DO UPDATE SET (${columns}) = (${columns.replace(/\w+/g, 'excluded.$&')})`,
     );
+    this.#lastToken = prepareRows(db, 'SELECT last FROM redrive_idempotency_token');
+    this.#keepToken = db.prepare('UPDATE redrive_idempotency_token SET last = max(last, ?)');
     this.#delete = db.prepare('DELETE FROM redrive_idempotency WHERE key = ?');
     this.#prune = db.prepare(
       `DELETE FROM redrive_idempotency WHERE rowid IN (SELECT rowid FROM redrive_idempotency
@@ -66,7 +70,14 @@ export class KeyTable {
     );
   }
 
-  delete(key: string): void {
+  /** The next token of a key of which nothing is kept: larger than that of any key that was deleted. */
+  nextToken(nowMs: number): number {
+    const [last = 0] = (this.#lastToken.get() ?? []) as unknown as Row;
+    return Math.max(nowMs * 1000, (last as number) + 1);
+  }
+
+  delete(key: string, { fencingToken }: KeyEntry): void {
+    this.#keepToken.run(fencingToken);
     this.#delete.run(key);
   }
 

@@ -10,6 +10,8 @@ export function migrateIdempotency(db: DatabaseSync, file: string): void {
   try {
     db.exec(`CREATE TABLE IF NOT EXISTS redrive_idempotency_schema (
       version INTEGER NOT NULL, oldest INTEGER NOT NULL)`);
+    // The largest fencing token of the keys that were let go or cleared: theirs must not come again.
+    db.exec('CREATE TABLE IF NOT EXISTS redrive_idempotency_token (last INTEGER NOT NULL)');
     const found = db.prepare('SELECT version, oldest FROM redrive_idempotency_schema').get();
     if (found && Number(found['oldest']) > VERSION) {
       throw new EngineError(
@@ -19,6 +21,7 @@ export function migrateIdempotency(db: DatabaseSync, file: string): void {
     }
     if (!found) {
       db.exec(table);
+      db.exec('INSERT INTO redrive_idempotency_token VALUES (0)');
       db.exec(`INSERT INTO redrive_idempotency_schema VALUES (${VERSION}, ${VERSION})`);
     }
     db.exec('COMMIT');

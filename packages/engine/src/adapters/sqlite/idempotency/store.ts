@@ -49,7 +49,7 @@ class SqliteIdempotency implements IdempotencyStore {
     return this.#write<ClaimAnswer>(
       (table, nowMs) => {
         const found = table.find(request.key, nowMs);
-        const claimed = claimOf(found, request, nowMs, nowMs * 1000);
+        const claimed = claimOf(found, request, nowMs, table.nextToken(nowMs));
         if ('answer' in claimed) return claimed.answer;
         const { entry } = claimed;
         table.save(request.key, entry);
@@ -95,7 +95,7 @@ class SqliteIdempotency implements IdempotencyStore {
     return this.#write((table, nowMs) => {
       const entry = table.find(key, nowMs);
       if (!entry || (owner !== undefined && !isHeldBy(entry, owner))) return false;
-      table.delete(key);
+      table.delete(key, entry);
       return true;
     });
   }
