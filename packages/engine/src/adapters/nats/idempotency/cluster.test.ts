@@ -1,5 +1,5 @@
-import { startNatsCluster } from '@redrive/services';
-import { describeService } from '@redrive/services/vitest';
+import { type NatsCluster, type NatsServer, startNatsCluster } from '@redrive/services';
+import { describeService, natsClient } from '@redrive/services/vitest';
 import { idempotent } from 'redrive';
 import { expect, test, vi } from 'vitest';
 import { jetstreamIdempotency } from '../index.ts';
@@ -9,6 +9,14 @@ const soon = { timeout: 60_000, interval: 20 };
 const isAway = new Set<unknown>(['STORE_UNAVAILABLE', 'TimeoutError']);
 const WORKERS = 4;
 const TEST_MS = 180_000;
+
+/** The server that leads the stream of the bucket. */
+async function leaderOf({ urls, servers }: NatsCluster): Promise<NatsServer> {
+  await using client = await natsClient(urls);
+  const { cluster } = await client.manager.streams.info('KV_redrive-idempotency');
+  const port = cluster?.leader?.replace('server-', '');
+  return servers.find(({ url }) => new URL(url).port === port)!;
+}
 
 /** The code of what the store said, or the name of the error. */
 function reasonOf(error: unknown): unknown {
@@ -20,7 +28,7 @@ function reasonOf(error: unknown): unknown {
 for (const version of ['2.9', '2.15'] as const) {
   describeService(`NATS ${version}`, () => {
     test(
-      'a cluster of three in which one after the other is killed keeps every key, and each effect is one',
+      'a cluster of three whose leader is killed keeps every key, and each effect is one',
       async () => {
         await using cluster = await startNatsCluster({ version });
         const options = { replicas: 3, connectTimeout: 2000, heartbeat: 1000 };
@@ -58,12 +66,11 @@ for (const version of ['2.9', '2.15'] as const) {
           await vi.waitFor(() => expect(results.size).toBeGreaterThan(before + count), soon);
         };
         await moves(20);
-        for (const server of cluster.servers) {
-          await server.kill();
-          await moves(20);
-          await server.start();
-          await moves(20);
-        }
+        const leader = await leaderOf(cluster);
+        await leader.kill();
+        await moves(20);
+        await leader.start();
+        await moves(20);
         ending.abort();
         await Promise.all(working);
         expect([...effects].filter(([, times]) => times > 1)).toEqual([]);
