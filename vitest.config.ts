@@ -9,6 +9,7 @@ const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
 const slow = [
   'test/docs/examples.test.ts',
   'packages/engine/src/adapters/{rabbitmq,nats}/{outages,publisher}.test.ts',
+  'packages/engine/src/adapters/nats/idempotency/cluster.test.ts',
   'packages/engine/src/adapters/postgres/{migrate,outages}.test.ts',
   'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
   'test/services/{nats,postgres,rabbitmq}.test.ts',

@@ -98,6 +98,14 @@ describeService('Redis', () => {
   killing(() => ({ kind: 'redis', url }));
 });
 
+describeService('NATS 2.9', () => {
+  let url: string;
+  beforeAll(async () => {
+    url = await sharedServer('NATS 2.9');
+  });
+  killing(() => ({ kind: 'nats', url }));
+});
+
 describePostgres(({ freshDatabase }) => {
   let url: string;
   let drop: () => Promise<void>;

@@ -2,6 +2,7 @@
 import { appendFileSync } from 'node:fs';
 import pg from 'pg';
 import { type IdempotencyStore, idempotent } from 'redrive';
+import { jetstreamIdempotency } from '@redrive/engine/nats';
 import { postgresIdempotency } from '@redrive/engine/postgres';
 import { redisIdempotency } from '@redrive/engine/redis';
 import { sqliteIdempotency } from '@redrive/engine/sqlite';
@@ -86,7 +87,9 @@ const result = await (store.kind === 'sqlite'
   ? outside(sqliteIdempotency(store.file))
   : store.kind === 'redis'
     ? outside(redisIdempotency(store.url))
-    : store.kind === 'postgres'
-      ? outside(postgresIdempotency(store.url))
-      : inside(store.url));
+    : store.kind === 'nats'
+      ? outside(jetstreamIdempotency(store.url))
+      : store.kind === 'postgres'
+        ? outside(postgresIdempotency(store.url))
+        : inside(store.url));
 console.log(JSON.stringify(result));

@@ -13,6 +13,7 @@ export interface Job {
   store:
     | { kind: 'sqlite'; file: string }
     | { kind: 'redis'; url: string }
+    | { kind: 'nats'; url: string }
     | { kind: 'postgres'; url: string }
     | { kind: 'transaction'; url: string };
   key: string;

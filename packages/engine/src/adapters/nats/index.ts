@@ -11,3 +11,4 @@ export {
 } from './carry.ts';
 export type { NatsConsumer } from './consumer.ts';
 export type { NatsOptions, StreamSpec } from './options.ts';
+export { jetstreamIdempotency, type JetstreamIdempotencyOptions } from './idempotency/store.ts';

@@ -1,15 +1,13 @@
-import { readFile } from 'node:fs/promises';
 import { jetstreamManager } from '@nats-io/jetstream';
 import {
   AuthorizationError,
-  connect,
-  credsAuthenticator,
   type NatsConnection,
   PermissionViolationError,
 } from '@nats-io/transport-node';
 import { textOf } from '../../broker/answers.ts';
 import { Backoff } from '../../broker/backoff.ts';
 import type { StateBoard } from '../../broker/state-board.ts';
+import { connectOnce, discoveredBy } from './connect.ts';
 import type { StreamConsumer } from './consumer.ts';
 import type { NatsSettings } from './options.ts';
 import type { Publisher } from './publisher.ts';
@@ -24,7 +22,6 @@ interface Parts {
 
 /** How long the server may take to say goodbye. */
 const GOODBYE_MS = 2000;
-const MAX_DISCOVERED = 100;
 
 /** From one `open` to its `close`: one connection after the other, and what they bring up and down. */
 export class Session {
@@ -89,38 +86,17 @@ export class Session {
   async #try(): Promise<void> {
     let connection: NatsConnection;
     try {
-      connection = await this.#connect();
+      connection = await connectOnce(this.#parts.settings, this.#discovered);
     } catch (error) {
       if (!this.#isClosed) this.#failed(whyNoConnection(error, this.#parts.settings));
       return;
     }
     if (this.#isClosed) return connection.close();
     this.#connection = connection;
-    this.#discovered = connection.info?.connect_urls?.slice(0, MAX_DISCOVERED) ?? [];
+    this.#discovered = discoveredBy(connection);
     void connection.closed().then((error) => this.#ended(connection, error));
     void this.#listen(connection);
     await this.#begin(connection);
-  }
-
-  /** The client's own reconnecting would keep messages in memory, and send them when their time is over. */
-  async #connect(): Promise<NatsConnection> {
-    const { servers, user, password, token, credsFile, tls, name } = this.#parts.settings;
-    const { connectTimeoutMs, heartbeatMs } = this.#parts.settings;
-    return connect({
-      servers: [...new Set([...servers, ...this.#discovered])],
-      ...(user === undefined ? {} : { user, pass: password ?? '' }),
-      ...(token === undefined ? {} : { token }),
-      ...(credsFile === undefined
-        ? {}
-        : { authenticator: credsAuthenticator(await readFile(credsFile)) }),
-      ...(tls ? { tls } : {}),
-      name,
-      reconnect: false,
-      timeout: connectTimeoutMs,
-      pingInterval: heartbeatMs,
-      maxPingOut: 2,
-      noAsyncTraces: true,
-    });
   }
 
   /** Before JetStream answers there is nothing to publish to. */
@@ -205,7 +181,7 @@ export class Session {
 }
 
 /** For people. No credentials stand in it. */
-function whyNoConnection(error: unknown, { credsFile }: NatsSettings): string {
+export function whyNoConnection(error: unknown, { credsFile }: NatsSettings): string {
   if (error instanceof AuthorizationError) {
     return 'NATS refused the credentials: the user and password or the token of the URL, or the file of credentials.';
   }
