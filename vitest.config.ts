@@ -8,9 +8,11 @@ const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
 /** Long ones, with processes and servers that come and go. */
 const slow = [
   'test/docs/examples.test.ts',
-  'packages/engine/src/adapters/{rabbitmq,nats}/{outages,publisher}.test.ts',
+  'packages/engine/src/adapters/{rabbitmq,nats}/{consume,outages,publisher}.test.ts',
   'packages/engine/src/adapters/nats/idempotency/cluster.test.ts',
-  'packages/engine/src/adapters/postgres/{migrate,outages}.test.ts',
+  'packages/engine/src/adapters/postgres/{migrate,outages,pgbouncer}.test.ts',
+  // Suites that are held to find broken stores.
+  'packages/engine/src/testing/{inbox,schedule}-suite.test.ts',
   'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
   'test/services/{nats,postgres,rabbitmq}.test.ts',
   'scripts/sim/run-seeds.test.ts',

@@ -94,6 +94,7 @@ const left: Readonly<Record<string, readonly string[]>> = {
     'expires_at_ms',
   ],
   redrive_idempotency_schema: ['version', 'oldest'],
+  redrive_idempotency_token: ['last'],
 };
 
 const moved: Readonly<Record<string, readonly MovedColumn[]>> = {
