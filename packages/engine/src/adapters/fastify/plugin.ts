@@ -65,11 +65,13 @@ async function addIdempotency(
   app.decorateRequest('idempotency', null);
 
   app.addHook('onRoute', (route) => {
-    const { config, method, preParsing, preHandler, handler } = route;
+    const { config, method, preParsing, preHandler, onSend, handler } = route;
     if (config?.idempotency === false || ![method].flat().some((one) => methods.has(one))) return;
     route.preParsing = [...listOf(preParsing), digest];
     // Behind those of the route itself: they may authenticate.
     route.preHandler = [...listOf(preHandler), begin];
+    // Of the route, not of the application: other routes pay nothing.
+    route.onSend = [...listOf(onSend), keep];
     route.handler = function (request, reply) {
       const result = handler.call(this, request, reply);
       runs.get(request)?.follow(result, reply);
@@ -77,10 +79,14 @@ async function addIdempotency(
     };
   });
 
-  app.addHook('onSend', async (request, reply, payload) => {
+  async function keep(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    payload: unknown,
+  ): Promise<unknown> {
     const run = runs.get(request);
     return run ? run.send(reply, payload) : payload;
-  });
+  }
 
   const digest: Extract<RouteOptions['preParsing'], (...args: never[]) => unknown> = (
     request,
