@@ -3,8 +3,8 @@ export default {
   testRunner: 'vitest',
   plugins: ['@stryker-mutator/vitest-runner'],
   mutate: [
-    'packages/core/src/{backoff,decide,policy,fields,duration,random,retry-after}.ts',
-    'packages/core/src/{evidence,classify,classify-text}.ts',
+    'packages/core/src/{decide,policy/{backoff,policy,duration,random},options/fields,failure/retry-after}.ts',
+    'packages/core/src/failure/{evidence,classify,classify-text}.ts',
     'packages/core/src/criteria/{config,time,entity,delay,elapsed,next,limits,evaluate}.ts',
   ],
   vitest: { configFile: 'vitest.mutation.config.ts' },

@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format } from 'node:util';
 import { httpReference } from '../packages/server/src/http/reference.ts';
-import { metricsTable } from '../packages/server/src/observe/metrics-page.ts';
+import { metricsTable } from '../packages/server/src/observe/metrics/metrics-page.ts';
 import { peersTable } from '../test/peers/table.ts';
 import { auditSchema, auditTables } from './audit-reference.ts';
 import { configurationTables, dotenvExample, otherTable } from './configuration-reference.ts';
@@ -17,7 +17,7 @@ import { describeRoutingFields, routingSchema, routingTables } from './routing-r
 
 const root = new URL('../', import.meta.url);
 const [cli, api] = await Promise.all([cliReference(), httpReference()]);
-const source = readFileSync(new URL('packages/core/src/policy-fields.ts', root), 'utf8');
+const source = readFileSync(new URL('packages/core/src/policy/policy-fields.ts', root), 'utf8');
 const descriptions = describeFields(source);
 const routing = describeRoutingFields(
   readFileSync(new URL('packages/core/src/routing/routing-fields.ts', root), 'utf8'),

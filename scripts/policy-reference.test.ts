@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parsePolicy } from '../packages/core/src/policy.ts';
-import { policyFields } from '../packages/core/src/policy-fields.ts';
+import { parsePolicy } from '../packages/core/src/policy/policy.ts';
+import { policyFields } from '../packages/core/src/policy/policy-fields.ts';
 import { describeFields, policySchema, policyTable } from './policy-reference.ts';
 
 const root = new URL('../', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
-const descriptions = describeFields(read('packages/core/src/policy-fields.ts'));
+const descriptions = describeFields(read('packages/core/src/policy/policy-fields.ts'));
 
 describe('what is derived from the table of policy fields', () => {
   it('is up to date: the schema and the reference page', () => {

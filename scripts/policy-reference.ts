@@ -1,6 +1,6 @@
-import type { Field } from '../packages/core/src/fields.ts';
-import { overrideFields, policyFields } from '../packages/core/src/policy-fields.ts';
-import { MAX_DURATION_MS } from '../packages/core/src/duration.ts';
+import type { Field } from '../packages/core/src/options/fields.ts';
+import { overrideFields, policyFields } from '../packages/core/src/policy/policy-fields.ts';
+import { MAX_DURATION_MS } from '../packages/core/src/policy/duration.ts';
 
 /** The comment above each field of the table: its description, in the schema and on the page. */
 export function describeFields(source: string): Record<string, string> {

@@ -1,7 +1,7 @@
 /** `scripts/services`: the real servers that tests and benchmarks run against. */
 import { cacheFolder } from '../test/services/cache.ts';
 import { services } from '../test/services/index.ts';
-import { table } from '../packages/server/src/cli/terminal.ts';
+import { table } from '../packages/server/src/cli/terminal/terminal.ts';
 
 const usage = `usage: scripts/services list          what is found, and where
        scripts/services get [name...] gets what is missing; exit code 1 if something still is

@@ -1,8 +1,8 @@
 import pino from 'pino';
 import { systemClock } from 'redrive/internal';
 import { createCriteria } from '../../packages/server/src/criteria/index.ts';
-import { CriterionCounts } from '../../packages/server/src/observe/criterion-counts.ts';
-import { createMetricSet } from '../../packages/server/src/observe/registry.ts';
+import { CriterionCounts } from '../../packages/server/src/observe/metrics/criterion-counts.ts';
+import { createMetricSet } from '../../packages/server/src/observe/metrics/registry.ts';
 import { readSettings } from '../../packages/server/src/settings/read.ts';
 import { collectGarbage } from '../harness.ts';
 import type { Case } from '../result.ts';

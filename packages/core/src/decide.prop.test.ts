@@ -1,12 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { delayFor } from './backoff.ts';
+import { delayFor } from './policy/backoff.ts';
 import { decide, type Decision, type Facts, type GiveUp } from './decide.ts';
 import { explain } from './explain.ts';
-import { type Failure, failureClasses } from './failure.ts';
-import { definePolicy, parsePolicy } from './policy.ts';
-import { overrideFields, type Policy, policyFields } from './policy-fields.ts';
-import { unitRandom } from './random.ts';
+import { type Failure, failureClasses } from './failure/failure.ts';
+import { definePolicy, parsePolicy } from './policy/policy.ts';
+import { overrideFields, type Policy, policyFields } from './policy/policy-fields.ts';
+import { unitRandom } from './policy/random.ts';
 
 const names = [
   'any',

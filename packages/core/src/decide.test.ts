@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { decide, type Decision, type Facts, giveUp } from './decide.ts';
-import type { Failure } from './failure.ts';
-import { definePolicy } from './policy.ts';
-import type { Policy } from './policy-fields.ts';
-import { presets } from './presets.ts';
+import type { Failure } from './failure/failure.ts';
+import { definePolicy } from './policy/policy.ts';
+import type { Policy } from './policy/policy-fields.ts';
+import { presets } from './policy/presets.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;
 const transient: Failure = { class: 'transient', code: 'ECONNRESET' };

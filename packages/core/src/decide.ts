@@ -1,8 +1,8 @@
-import { atLeast, clampRandom, delayOf } from './backoff.ts';
-import { type Failure, namesIn, statusText } from './failure.ts';
-import { type CompletePolicy, defined } from './policy.ts';
-import type { Policy } from './policy-fields.ts';
-import { unitRandom } from './random.ts';
+import { atLeast, clampRandom, delayOf } from './policy/backoff.ts';
+import { type Failure, namesIn, statusText } from './failure/failure.ts';
+import { type CompletePolicy, defined } from './policy/policy.ts';
+import type { Policy } from './policy/policy-fields.ts';
+import { unitRandom } from './policy/random.ts';
 
 /** All that a decision depends on besides the policy. Plain data: written down, it can be replayed. */
 export interface Facts {

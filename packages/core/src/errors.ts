@@ -1,5 +1,5 @@
 import type { GiveUp } from './decide.ts';
-import type { Failure } from './failure.ts';
+import type { Failure } from './failure/failure.ts';
 
 /** Every code a user of core can meet. `docs/reference/errors.md` has a line for each; `tidy` checks that. */
 export const errorCodes = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Decision, GiveUp, Retry } from './decide.ts';
 import { explain } from './explain.ts';
-import type { Failure } from './failure.ts';
+import type { Failure } from './failure/failure.ts';
 
 const failure: Failure = { class: 'transient', code: 'ECONNRESET', names: ['Error'] };
 const refused: Failure = { class: 'transient', code: 'CIRCUIT_OPEN', counted: false };

@@ -18,8 +18,8 @@ export {
   type AuditReplay,
   replayAudit,
   type ReplayOptions,
-} from './audit.ts';
-export { eraseEvent } from './audit-erase.ts';
+} from './audit/audit.ts';
+export { eraseEvent } from './audit/audit-erase.ts';
 export {
   type AuditDetails,
   type AuditEntry,
@@ -30,18 +30,18 @@ export {
   decisionEntry,
   type Happening,
   policyEntry,
-} from './audit-events.ts';
-export type { AuditGap } from './audit-sequence.ts';
-export type { AuditWriter } from './audit-trail.ts';
-export { delayFor, type DelayFacts } from './backoff.ts';
+} from './audit/audit-events.ts';
+export type { AuditGap } from './audit/audit-sequence.ts';
+export type { AuditWriter } from './audit/audit-trail.ts';
+export { delayFor, type DelayFacts } from './policy/backoff.ts';
 export {
   type Breaker,
   type BreakerOptions,
   type BreakerSnapshot,
   type BreakerState,
   createBreaker,
-} from './breaker.ts';
-export { type Budget, type BudgetOptions, createBudget, grpcBudget } from './budget.ts';
+} from './circuit/breaker.ts';
+export { type Budget, type BudgetOptions, createBudget, grpcBudget } from './limits/budget.ts';
 export { type CategoryId, categoryPolicy } from './categories/category.ts';
 export {
   createRetryManager,
@@ -64,9 +64,9 @@ export {
   type BulkheadOptions,
   type BulkheadPlace,
   createBulkhead,
-} from './bulkhead.ts';
-export { classify, type ClassifyOptions } from './classify.ts';
-export { classifyText, type ClassifyRule, type TextMatch } from './classify-text.ts';
+} from './limits/bulkhead.ts';
+export { classify, type ClassifyOptions } from './failure/classify.ts';
+export { classifyText, type ClassifyRule, type TextMatch } from './failure/classify-text.ts';
 export type { Clock, Random } from './clock.ts';
 export {
   type CriterionChoice,
@@ -103,7 +103,7 @@ export type {
   RetryLimitResult,
 } from './criteria/result.ts';
 export { type Decision, decide, type Facts, type GiveUp, type Retry } from './decide.ts';
-export type { Duration } from './duration.ts';
+export type { Duration } from './policy/duration.ts';
 export {
   type AttemptRecord,
   ConfigError,
@@ -114,7 +114,7 @@ export {
   RetryError,
 } from './errors.ts';
 export { explain } from './explain.ts';
-export type { Failure, FailureClass } from './failure.ts';
+export type { Failure, FailureClass } from './failure/failure.ts';
 export { canonicalJson } from './idempotency/canonical-json.ts';
 export {
   type IdempotencyDetail,
@@ -157,10 +157,10 @@ export type {
 } from './idempotency/store.ts';
 export { ResponseError } from './fetch/response-error.ts';
 export { retryFetch, type RetryFetchOptions } from './fetch/retry-fetch.ts';
-export { type DefinedPolicy, definePolicy, parsePolicy } from './policy.ts';
-export type { Backoff, FailureName, Policy, PolicyOverride } from './policy-fields.ts';
-export { presets } from './presets.ts';
-export { parseRetryAfter } from './retry-after.ts';
+export { type DefinedPolicy, definePolicy, parsePolicy } from './policy/policy.ts';
+export type { Backoff, FailureName, Policy, PolicyOverride } from './policy/policy-fields.ts';
+export { presets } from './policy/presets.ts';
+export { parseRetryAfter } from './failure/retry-after.ts';
 export { retrier, type Retrier, retry, retryable } from './retry.ts';
 export type {
   Attempt,
@@ -172,10 +172,10 @@ export type {
   RetryIf,
   RetryIfError,
   Runtime,
-} from './runtime.ts';
-export { simulate, type Simulation } from './simulate.ts';
-export type { AttemptOutcome, LoadBucket, Percentiles } from './simulate-measures.ts';
-export type { DefinedWorld, World } from './simulate-world.ts';
+} from './run/runtime.ts';
+export { simulate, type Simulation } from './simulate/simulate.ts';
+export type { AttemptOutcome, LoadBucket, Percentiles } from './simulate/simulate-measures.ts';
+export type { DefinedWorld, World } from './simulate/simulate-world.ts';
 export {
   decideRoute,
   type RetryInfo,

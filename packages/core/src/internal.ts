@@ -1,9 +1,16 @@
 /** For Redrive's own packages. Not part of the public interface: it may change in any release. */
-export { AuditTrail, REGISTER_AGAIN_MS } from './audit-trail.ts';
+export { AuditTrail, REGISTER_AGAIN_MS } from './audit/audit-trail.ts';
 export { LAST_DATE_MS } from './criteria/time.ts';
-export { durationMs } from './duration.ts';
-export { didYouMean, nearest } from './faults.ts';
-export { defaultOf, type Field, type Fields, joinPath, readFields, type Values } from './fields.ts';
+export { durationMs } from './policy/duration.ts';
+export { didYouMean, nearest } from './options/faults.ts';
+export {
+  defaultOf,
+  type Field,
+  type Fields,
+  joinPath,
+  readFields,
+  type Values,
+} from './options/fields.ts';
 export { bodyUnavailable } from './idempotency/http/body.ts';
 export { type Exchange, type KeyedRequest, serveOnce } from './idempotency/http/exchange.ts';
 export { type HttpSettings, readHttpOptions } from './idempotency/http/http-options.ts';
@@ -14,7 +21,7 @@ export {
   type KeptResponse,
   releasesKey,
 } from './idempotency/http/response-record.ts';
-export { defined } from './policy.ts';
-export { hash64, unitRandom } from './random.ts';
+export { defined } from './policy/policy.ts';
+export { hash64, unitRandom } from './policy/random.ts';
 export { answerOf, claimOf, isHeldBy, type KeyEntry, recordedOf } from './idempotency/entry.ts';
 export { freshId, reportFault, systemClock } from './system.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { Policy } from './policy-fields.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import { retry } from './retry.ts';
-import type { Attempt, RetryEvent } from './runtime.ts';
+import type { Attempt, RetryEvent } from './run/runtime.ts';
 import { virtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;

@@ -1,8 +1,8 @@
 /* oxlint-disable unicorn/no-thenable -- what a thenable may do is a subject here */
 import { describe, expect, it, vi } from 'vitest';
-import type { Policy } from './policy-fields.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import { retry } from './retry.ts';
-import type { Attempt, RetryEvent, RetryIfError } from './runtime.ts';
+import type { Attempt, RetryEvent, RetryIfError } from './run/runtime.ts';
 import { virtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;

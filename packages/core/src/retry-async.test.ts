@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Clock } from './clock.ts';
-import type { FailureClass } from './failure.ts';
-import type { Policy } from './policy-fields.ts';
+import type { FailureClass } from './failure/failure.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import { retry } from './retry.ts';
-import type { Attempt, RetryEvent, Runtime } from './runtime.ts';
+import type { Attempt, RetryEvent, Runtime } from './run/runtime.ts';
 import { virtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;

@@ -1,11 +1,11 @@
 import { describe, expect, it, vi } from 'vitest';
-import { createBreaker } from './breaker.ts';
+import { createBreaker } from './circuit/breaker.ts';
 import { decide, type Facts } from './decide.ts';
 import type { RetryError } from './errors.ts';
 import { explain } from './explain.ts';
-import type { Policy } from './policy-fields.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import { retry } from './retry.ts';
-import type { Attempt, BeforeRetry, RetryEvent } from './runtime.ts';
+import type { Attempt, BeforeRetry, RetryEvent } from './run/runtime.ts';
 import { virtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;

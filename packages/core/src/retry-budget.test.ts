@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
-import { type Breaker, createBreaker } from './breaker.ts';
-import { createBudget } from './budget.ts';
+import { type Breaker, createBreaker } from './circuit/breaker.ts';
+import { createBudget } from './limits/budget.ts';
 import type { RetryError } from './errors.ts';
-import type { Policy } from './policy-fields.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import { retry } from './retry.ts';
-import type { Attempt, Runtime } from './runtime.ts';
+import type { Attempt, Runtime } from './run/runtime.ts';
 import { virtualClock, type VirtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Clock } from './clock.ts';
 import type { RetryError } from './errors.ts';
-import type { Policy } from './policy-fields.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import { retry } from './retry.ts';
-import type { Attempt, Runtime } from './runtime.ts';
+import type { Attempt, Runtime } from './run/runtime.ts';
 import { virtualClock, type VirtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;

@@ -1,9 +1,9 @@
 /* oxlint-disable unicorn/no-thenable -- what a thenable may do is a subject here */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { RetryError } from './errors.ts';
-import type { Policy } from './policy-fields.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import { retry } from './retry.ts';
-import type { Attempt, Listener, Listeners, RetryEvent } from './runtime.ts';
+import type { Attempt, Listener, Listeners, RetryEvent } from './run/runtime.ts';
 import { virtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;

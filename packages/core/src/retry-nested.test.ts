@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
-import { createBreaker } from './breaker.ts';
+import { createBreaker } from './circuit/breaker.ts';
 import type { RetryError } from './errors.ts';
-import type { Policy } from './policy-fields.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import { retry } from './retry.ts';
-import type { Attempt } from './runtime.ts';
+import type { Attempt } from './run/runtime.ts';
 import { virtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none', maxAttempts: 3 } as const satisfies Policy;

@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
 import { decide, type Facts } from './decide.ts';
 import type { RetryError } from './errors.ts';
-import { definePolicy } from './policy.ts';
-import type { Policy } from './policy-fields.ts';
+import { definePolicy } from './policy/policy.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import { retry } from './retry.ts';
-import type { Attempt, RetryEvent, Runtime } from './runtime.ts';
+import type { Attempt, RetryEvent, Runtime } from './run/runtime.ts';
 import { virtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;

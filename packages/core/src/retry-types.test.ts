@@ -1,8 +1,15 @@
 import { describe, expectTypeOf, it } from 'vitest';
-import type { Policy } from './policy-fields.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import { retrier, retry, retryable } from './retry.ts';
-import type { Failure, FailureClass } from './failure.ts';
-import type { Attempt, BeforeRetry, Listeners, RetryIf, RetryIfError, Runtime } from './runtime.ts';
+import type { Failure, FailureClass } from './failure/failure.ts';
+import type {
+  Attempt,
+  BeforeRetry,
+  Listeners,
+  RetryIf,
+  RetryIfError,
+  Runtime,
+} from './run/runtime.ts';
 
 describe('types', () => {
   it('of a result are inferred, whatever the function returns', () => {

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createBreaker } from './breaker.ts';
-import { createBudget } from './budget.ts';
+import { createBreaker } from './circuit/breaker.ts';
+import { createBudget } from './limits/budget.ts';
 import type { Clock } from './clock.ts';
 import { decide } from './decide.ts';
 import { isRetryError, type RetryError } from './errors.ts';
-import { definePolicy } from './policy.ts';
+import { definePolicy } from './policy/policy.ts';
 import { retry } from './retry.ts';
-import type { Attempt, RetryEvent } from './runtime.ts';
+import type { Attempt, RetryEvent } from './run/runtime.ts';
 import { virtualClock } from './testing.ts';
 
 const ms = (max: number) => fc.integer({ min: 0, max });

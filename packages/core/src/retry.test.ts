@@ -1,9 +1,9 @@
 /* oxlint-disable unicorn/no-thenable -- what a thenable may do is a subject here */
 import { describe, expect, it, vi } from 'vitest';
 import { ConfigError, isConfigError, isRetryError, RetryError } from './errors.ts';
-import type { Policy } from './policy-fields.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import { retrier, retry, retryable } from './retry.ts';
-import type { Attempt, Runtime } from './runtime.ts';
+import type { Attempt, Runtime } from './run/runtime.ts';
 import { virtualClock } from './testing.ts';
 
 const steady = { base: 100, jitter: 'none' } as const satisfies Policy;

@@ -1,12 +1,12 @@
 import { chance } from './decide.ts';
 import { ConfigError } from './errors.ts';
-import { examine } from './evidence.ts';
-import { type DefinedPolicy, definePolicy } from './policy.ts';
-import type { Policy } from './policy-fields.ts';
-import type { Kit } from './run.ts';
-import type { Attempt, Runtime } from './runtime.ts';
-import { checkRuntime } from './runtime-check.ts';
-import { start } from './start.ts';
+import { examine } from './failure/evidence.ts';
+import { type DefinedPolicy, definePolicy } from './policy/policy.ts';
+import type { Policy } from './policy/policy-fields.ts';
+import type { Kit } from './run/run.ts';
+import type { Attempt, Runtime } from './run/runtime.ts';
+import { checkRuntime } from './run/runtime-check.ts';
+import { start } from './run/start.ts';
 
 /**
  * Calls a function until it works or the policy gives up.

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, expectTypeOf, it, vi } from 'vitest';
-import { createBreaker } from './breaker.ts';
-import { createBudget } from './budget.ts';
-import { createBulkhead } from './bulkhead.ts';
-import { classify } from './classify.ts';
+import { createBreaker } from './circuit/breaker.ts';
+import { createBudget } from './limits/budget.ts';
+import { createBulkhead } from './limits/bulkhead.ts';
+import { classify } from './failure/classify.ts';
 import { decide } from './decide.ts';
-import { definePolicy } from './policy.ts';
-import type { Policy } from './policy-fields.ts';
+import { definePolicy } from './policy/policy.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import * as full from './retry.ts';
-import type { RetryEvent, Runtime } from './runtime.ts';
+import type { RetryEvent, Runtime } from './run/runtime.ts';
 import * as small from './small.ts';
 import { virtualClock } from './virtual-clock.ts';
 

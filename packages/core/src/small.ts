@@ -4,21 +4,28 @@
  * or `classify` says otherwise. Only an AbortError is not. Whatever else is needed can be imported from `redrive`: a bundler takes
  * no more than that.
  */
-import { durationMs } from './duration.ts';
-import type { Failure } from './failure.ts';
-import type { Values } from './fields.ts';
-import { complete, CompletePolicy } from './policy.ts';
-import type { Policy } from './policy-fields.ts';
+import { durationMs } from './policy/duration.ts';
+import type { Failure } from './failure/failure.ts';
+import type { Values } from './options/fields.ts';
+import { complete, CompletePolicy } from './policy/policy.ts';
+import type { Policy } from './policy/policy-fields.ts';
 import type { Retrier } from './retry.ts';
-import { type Kit, run } from './run.ts';
-import type { Attempt, Runtime } from './runtime.ts';
+import { type Kit, run } from './run/run.ts';
+import type { Attempt, Runtime } from './run/runtime.ts';
 import { systemRandom } from './system.ts';
 
 export type { AttemptRecord, RetryError } from './errors.ts';
-export type { Failure, FailureClass } from './failure.ts';
-export type { Policy } from './policy-fields.ts';
+export type { Failure, FailureClass } from './failure/failure.ts';
+export type { Policy } from './policy/policy-fields.ts';
 export type { Retrier } from './retry.ts';
-export type { Attempt, BeforeRetry, Listeners, RetryEvent, RetryIf, Runtime } from './runtime.ts';
+export type {
+  Attempt,
+  BeforeRetry,
+  Listeners,
+  RetryEvent,
+  RetryIf,
+  Runtime,
+} from './run/runtime.ts';
 
 /** `retry` without the checks of policy and runtime, and without classification. */
 export async function retry<T>(

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { Duration } from './duration.ts';
+import type { Duration } from './policy/duration.ts';
 import { ConfigError } from './errors.ts';
 import { seededRandom, virtualClock } from './testing.ts';
 

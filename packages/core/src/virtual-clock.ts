@@ -1,5 +1,5 @@
 import type { Clock } from './clock.ts';
-import { type Duration, durationMs } from './duration.ts';
+import { type Duration, durationMs } from './policy/duration.ts';
 import { ConfigError } from './errors.ts';
 import { hostTurn } from './system.ts';
 

@@ -1,5 +1,5 @@
 import { type SourceOptions, SourceConsumer } from './intake/consumer.ts';
-import type { Courier } from './dispatch/courier.ts';
+import type { Executor } from './dispatch/executor.ts';
 import type { Directory } from './dispatch/directory.ts';
 import type { Dispatcher } from './dispatch/dispatcher.ts';
 import type { Engine, EngineStats, HandlerOptions, LaneQuery, Rejected } from './engine.ts';
@@ -64,7 +64,7 @@ export class DurableEngine {
   readonly #lanes: Lanes;
   readonly #laneReporter: LaneReporter;
   readonly #settler: Settler;
-  readonly #courier: Courier;
+  readonly #executor: Executor;
   readonly #dispatcher: Dispatcher;
   readonly #intake: Intake;
   readonly #submitter: Submitter;
@@ -101,7 +101,7 @@ export class DurableEngine {
     this.#lanes = parts.lanes;
     this.#laneReporter = parts.laneReporter;
     this.#settler = parts.settler;
-    this.#courier = parts.courier;
+    this.#executor = parts.executor;
     this.#dispatcher = parts.dispatcher;
     this.#intake = parts.intake;
     this.#submitter = parts.submitter;
@@ -114,7 +114,7 @@ export class DurableEngine {
     this.#runner = parts.runner;
     this.#hook = parts.hook;
     this.#unserved = new UnservedLanes(parts.host.log);
-    this.inbox = parts.desk;
+    this.inbox = parts.inbox;
   }
 
   handle(name: string, ...rest: [Handler<never>] | [HandlerOptions, Handler<never>]): this {
@@ -252,8 +252,8 @@ export class DurableEngine {
 
   stats(): EngineStats {
     return {
-      running: this.#courier.running,
-      held: this.#courier.held,
+      running: this.#executor.running,
+      held: this.#executor.held,
       unsettled: this.#settler.unsettled,
       auditDropped: this.#trail.dropped,
       outboxStuck: this.#outbox.stuck,
@@ -289,11 +289,11 @@ export class DurableEngine {
   async #stop(): Promise<void> {
     const drained = this.#drain();
     if (!(await within(this.#host, this.#settings.graceMs, drained, this.#hurry.signal))) {
-      this.#courier.abortAll();
+      this.#executor.abortAll();
       await within(this.#host, ABORT_MS, drained);
     }
     this.#ending.abort();
-    this.#courier.close();
+    this.#executor.close();
     await closeAll(this.#host, CLOSE_MS, [
       () => this.#trail.close(),
       () => this.#directory.close(),
@@ -312,7 +312,7 @@ export class DurableEngine {
       this.#outbox.stop(),
       this.#runner.stop(),
     ]);
-    await this.#courier.idle();
+    await this.#executor.idle();
     await this.#hook?.stop();
   }
 

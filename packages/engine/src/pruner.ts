@@ -1,4 +1,4 @@
-import type { Courier } from './dispatch/courier.ts';
+import type { Executor } from './dispatch/executor.ts';
 import type { Host } from './host.ts';
 import type { Lanes } from './lanes/lanes.ts';
 import { pause } from './patience.ts';
@@ -27,7 +27,7 @@ export class Pruner {
   readonly #schedule: Schedule;
   readonly #host: Host;
   readonly #lanes: Lanes;
-  readonly #courier: Courier;
+  readonly #executor: Executor;
   readonly #settings: PrunerSettings;
   readonly #ending = new AbortController();
   #work: Promise<void> | undefined;
@@ -36,13 +36,13 @@ export class Pruner {
     schedule: Schedule,
     host: Host,
     lanes: Lanes,
-    courier: Courier,
+    executor: Executor,
     settings: PrunerSettings,
   ) {
     this.#schedule = schedule;
     this.#host = host;
     this.#lanes = lanes;
-    this.#courier = courier;
+    this.#executor = executor;
     this.#settings = settings;
   }
 
@@ -84,7 +84,7 @@ export class Pruner {
         maxBytes: 8 * 1024 * 1024,
       });
       this.#lanes.sawTime(nowMs, sentAt);
-      await Promise.all(tasks.map((task) => this.#courier.refuse(task, 'EXPIRED')));
+      await Promise.all(tasks.map((task) => this.#executor.refuse(task, 'EXPIRED')));
       if (tasks.length < EXPIRED_STEP) return;
     }
   }

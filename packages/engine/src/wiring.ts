@@ -1,5 +1,5 @@
-import { Courier } from './dispatch/courier.ts';
-import { Desk } from './inbox/desk.ts';
+import { Executor } from './dispatch/executor.ts';
+import { ItemActions } from './inbox/item-actions.ts';
 import { Directory } from './dispatch/directory.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
 import type { EngineOptions, EngineSettings } from './engine-options.ts';
@@ -64,7 +64,7 @@ export function wire(
   );
   const outbox = new Outbox(store, host, options.brokers ?? [], pollMs);
 
-  const courier = new Courier({
+  const executor = new Executor({
     schedule: store,
     host,
     lanes,
@@ -93,7 +93,7 @@ export function wire(
     schedule: store,
     host,
     lanes,
-    courier,
+    executor,
     settler,
     policies,
     settings: { leaseMs, pollMs, ...limits },
@@ -123,7 +123,7 @@ export function wire(
   });
   const ended = (job: Job) => observer.jobEnded(job);
   const runner = new JobRunner({ store, host, instance, nowMs, pollMs, ended });
-  const desk = new Desk({
+  const inbox = new ItemActions({
     store: opened,
     submitter,
     maxPayloadBytes,
@@ -152,9 +152,18 @@ export function wire(
   const keeper = new InboxKeeper({ store, host, nowMs, settings: settings.inbox, tell, ended });
   const keepInbox = (signal: AbortSignal) => keeper.round(signal);
   const pruning = { retention, leaseMs, everyMs: pollMs, pruneAudit, pruneLanes, keepInbox };
-  const pruner = new Pruner(store, host, lanes, courier, pruning);
+  const pruner = new Pruner(store, host, lanes, executor, pruning);
 
-  const delivering = { shared, host, directory, lanes, laneReporter, settler, courier, dispatcher };
+  const delivering = {
+    shared,
+    host,
+    directory,
+    lanes,
+    laneReporter,
+    settler,
+    executor,
+    dispatcher,
+  };
   const coming = { intake, submitter, reporter };
-  return { ...delivering, ...coming, pruner, outbox, trail, observer, runner, desk, hook };
+  return { ...delivering, ...coming, pruner, outbox, trail, observer, runner, inbox, hook };
 }

@@ -16,7 +16,7 @@ import { createCriteria, type Criteria } from './criteria/index.ts';
 import { CRITERION } from './criteria/review-item.ts';
 import type { ServiceGateway } from './gateway/index.ts';
 import { createObservers, type Observers } from './observe/index.ts';
-import type { LogOutput } from './observe/log.ts';
+import type { LogOutput } from './observe/log/log.ts';
 import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
 import type { CyodaMember } from './cyoda/member.ts';
 import { createRouting, type Routing } from './routing/index.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { delayFor } from '../backoff.ts';
+import { delayFor } from '../policy/backoff.ts';
 import { auditStats, createAuditStats } from './audit-stats.ts';
 import { madeTrail } from './made-trail.test.ts';
 import { simulateSuggestion, suggestPolicy } from './suggest.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditEvent } from '../audit-events.ts';
-import { definePolicy } from '../policy.ts';
+import type { AuditEvent } from '../audit/audit-events.ts';
+import { definePolicy } from '../policy/policy.ts';
 import { auditStats, createAuditStats } from './audit-stats.ts';
 import { madeTrail, START_MS } from './made-trail.test.ts';
 

@@ -1,5 +1,5 @@
-import { isObject, type Wire } from '../audit-wire.ts';
-import { type DefinedPolicy, parsePolicy } from '../policy.ts';
+import { isObject, type Wire } from '../audit/audit-wire.ts';
+import { type DefinedPolicy, parsePolicy } from '../policy/policy.ts';
 import { CategoryFold, delayOf } from './category-fold.ts';
 import { type CategoryStats, categoryStats } from './category-stats.ts';
 import { OpenWaits } from './open-waits.ts';

@@ -1,7 +1,7 @@
 /** What is counted of one category: a few hundred numbers, whatever the length of the trail. */
-import type { Wire } from '../audit-wire.ts';
-import { isObject } from '../audit-wire.ts';
-import { MAX_DURATION_MS } from '../duration.ts';
+import type { Wire } from '../audit/audit-wire.ts';
+import { isObject } from '../audit/audit-wire.ts';
+import { MAX_DURATION_MS } from '../policy/duration.ts';
 import { AttemptCounts, NameCounts } from './tallies.ts';
 import type { TimeRow } from './time-grid.ts';
 

@@ -1,4 +1,4 @@
-import type { DefinedPolicy } from '../policy.ts';
+import type { DefinedPolicy } from '../policy/policy.ts';
 import type { CategoryFold } from './category-fold.ts';
 import { MAX_ATTEMPT } from './tallies.ts';
 import { peakPerMinute } from './time-grid.ts';

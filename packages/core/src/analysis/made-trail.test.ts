@@ -1,10 +1,10 @@
 /** Trails made by `decide`, for work that recovers by a known rule. */
 import { describe, expect, it } from 'vitest';
-import { auditEntry, type AuditEvent, decisionEntry, policyEntry } from '../audit-events.ts';
+import { auditEntry, type AuditEvent, decisionEntry, policyEntry } from '../audit/audit-events.ts';
 import { decide } from '../decide.ts';
-import { definePolicy } from '../policy.ts';
-import type { Policy } from '../policy-fields.ts';
-import { unitRandom } from '../random.ts';
+import { definePolicy } from '../policy/policy.ts';
+import type { Policy } from '../policy/policy-fields.ts';
+import { unitRandom } from '../policy/random.ts';
 
 export interface MadeTrail {
   policy: Policy;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditEvent } from '../audit-events.ts';
+import type { AuditEvent } from '../audit/audit-events.ts';
 import { createRetryRates } from './retry-rates.ts';
 
 function retry(category: unknown = 'API'): AuditEvent {

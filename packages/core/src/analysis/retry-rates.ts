@@ -1,4 +1,4 @@
-import type { AuditEvent } from '../audit-events.ts';
+import type { AuditEvent } from '../audit/audit-events.ts';
 import { OTHER } from './tallies.ts';
 
 export interface RetryRateOptions {

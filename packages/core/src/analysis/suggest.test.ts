@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { delayFor } from '../backoff.ts';
+import { delayFor } from '../policy/backoff.ts';
 import { auditStats } from './audit-stats.ts';
 import { type MadeTrail, madeTrail } from './made-trail.test.ts';
 import { simulateSuggestion, suggestPolicy } from './suggest.ts';

@@ -1,8 +1,8 @@
-import { delayFor } from '../backoff.ts';
-import { MAX_DURATION_MS } from '../duration.ts';
-import { type DefinedPolicy, definePolicy, parsePolicy } from '../policy.ts';
-import type { Policy } from '../policy-fields.ts';
-import { simulate, type Simulation } from '../simulate.ts';
+import { delayFor } from '../policy/backoff.ts';
+import { MAX_DURATION_MS } from '../policy/duration.ts';
+import { type DefinedPolicy, definePolicy, parsePolicy } from '../policy/policy.ts';
+import type { Policy } from '../policy/policy-fields.ts';
+import { simulate, type Simulation } from '../simulate/simulate.ts';
 import type { AttemptStats, CategoryStats } from './category-stats.ts';
 
 /** What the trail of a category says about its policy. */

@@ -1,5 +1,5 @@
-import { definePolicy, type DefinedPolicy } from '../policy.ts';
-import type { Policy } from '../policy-fields.ts';
+import { definePolicy, type DefinedPolicy } from '../policy/policy.ts';
+import type { Policy } from '../policy/policy-fields.ts';
 import { type CategoryName, categoryMatrix } from './matrix.ts';
 
 /** A category as the manager knows it. */

@@ -1,12 +1,12 @@
-import type { AuditEvent } from '../audit-events.ts';
-import type { AuditWriter } from '../audit-trail.ts';
+import type { AuditEvent } from '../audit/audit-events.ts';
+import type { AuditWriter } from '../audit/audit-trail.ts';
 import type { Clock, Random } from '../clock.ts';
 import { ConfigError, type Fault, isConfigError } from '../errors.ts';
-import { didYouMean, nearest } from '../faults.ts';
-import { joinPath } from '../fields.ts';
+import { didYouMean, nearest } from '../options/faults.ts';
+import { joinPath } from '../options/fields.ts';
 import { type IdempotentOptions, readIdempotentOptions } from '../idempotency/options.ts';
 import { type IdempotencyStore, isIdempotencyStore } from '../idempotency/store.ts';
-import type { Policy } from '../policy-fields.ts';
+import type { Policy } from '../policy/policy-fields.ts';
 import { type Category, ownCategories } from './category.ts';
 
 export interface RetryManagerOptions<Own extends OwnCategories> {

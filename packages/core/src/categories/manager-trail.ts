@@ -1,8 +1,8 @@
-import type { AuditEntry, AuditEvent } from '../audit-events.ts';
-import { AuditTrail, type AuditWriter } from '../audit-trail.ts';
+import type { AuditEntry, AuditEvent } from '../audit/audit-events.ts';
+import { AuditTrail, type AuditWriter } from '../audit/audit-trail.ts';
 import type { Clock } from '../clock.ts';
-import { isThenable } from '../notify.ts';
-import type { DefinedPolicy } from '../policy.ts';
+import { isThenable } from '../run/notify.ts';
+import type { DefinedPolicy } from '../policy/policy.ts';
 import { freshId, hostTurn, reportFault } from '../system.ts';
 import type { AuditFunction, ManagerAudit } from './manager-options.ts';
 

@@ -1,10 +1,10 @@
 import { describe, expect, expectTypeOf, it, vi } from 'vitest';
-import { replayAudit } from '../audit.ts';
-import type { AuditEvent } from '../audit-events.ts';
+import { replayAudit } from '../audit/audit.ts';
+import type { AuditEvent } from '../audit/audit-events.ts';
 import { isRetryError, type RetryError } from '../errors.ts';
 import { idempotencyKey } from '../idempotency/key.ts';
 import { memoryIdempotency } from '../idempotency/memory.ts';
-import { presets } from '../presets.ts';
+import { presets } from '../policy/presets.ts';
 import { virtualClock } from '../virtual-clock.ts';
 import { type CategoryId, categoryPolicy } from './category.ts';
 import { createRetryManager, getRetryManager } from './manager.ts';

@@ -1,7 +1,7 @@
-import { auditEntry, type AuditSubject, decisionEntry } from '../audit-events.ts';
+import { auditEntry, type AuditSubject, decisionEntry } from '../audit/audit-events.ts';
 import type { Clock, Random } from '../clock.ts';
 import { isRetryError, nameWork } from '../errors.ts';
-import { didYouMean, nearest, saidBy, show } from '../faults.ts';
+import { didYouMean, nearest, saidBy, show } from '../options/faults.ts';
 import { type Claim, idempotent } from '../idempotency/idempotent.ts';
 import { memoryIdempotency } from '../idempotency/memory.ts';
 import {
@@ -12,10 +12,10 @@ import {
   recordResult,
 } from '../idempotency/results.ts';
 import type { IdempotencyStore } from '../idempotency/store.ts';
-import type { DefinedPolicy } from '../policy.ts';
-import type { Policy } from '../policy-fields.ts';
+import type { DefinedPolicy } from '../policy/policy.ts';
+import type { Policy } from '../policy/policy-fields.ts';
 import { retry } from '../retry.ts';
-import type { Attempt, RetryEvent } from '../runtime.ts';
+import type { Attempt, RetryEvent } from '../run/runtime.ts';
 import { reportFault, systemClock } from '../system.ts';
 import { type Category, type CategoryId, categoryPolicy, codeOf } from './category.ts';
 import {

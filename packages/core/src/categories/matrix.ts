@@ -1,4 +1,4 @@
-import type { Policy } from '../policy-fields.ts';
+import type { Policy } from '../policy/policy-fields.ts';
 
 interface CategoryRow extends Required<Pick<Policy, 'maxAttempts' | 'base' | 'cap'>> {
   useCase: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createBreaker } from '../breaker.ts';
+import { createBreaker } from './breaker.ts';
 import { isConfigError } from '../errors.ts';
 import type { BreakerOptions } from './breaker-options.ts';
 

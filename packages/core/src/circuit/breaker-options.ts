@@ -1,11 +1,11 @@
-import type { DelayRule } from '../backoff.ts';
+import type { DelayRule } from '../policy/backoff.ts';
 import type { Clock, Random } from '../clock.ts';
-import type { Duration } from '../duration.ts';
+import type { Duration } from '../policy/duration.ts';
 import { ConfigError, type Fault } from '../errors.ts';
-import type { Failure } from '../failure.ts';
-import { defaultOf, type Fields, isObject, readFields } from '../fields.ts';
-import { readBackoff } from '../policy.ts';
-import type { Backoff } from '../policy-fields.ts';
+import type { Failure } from '../failure/failure.ts';
+import { defaultOf, type Fields, isObject, readFields } from '../options/fields.ts';
+import { readBackoff } from '../policy/policy.ts';
+import type { Backoff } from '../policy/policy-fields.ts';
 
 export type BreakerState = 'closed' | 'open' | 'half_open';
 

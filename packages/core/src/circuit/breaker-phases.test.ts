@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type Breaker, type BreakerOptions, createBreaker } from '../breaker.ts';
+import { type Breaker, type BreakerOptions, createBreaker } from './breaker.ts';
 import type { RetryError } from '../errors.ts';
-import type { Failure } from '../failure.ts';
+import type { Failure } from '../failure/failure.ts';
 import { retry } from '../retry.ts';
 import { virtualClock, type VirtualClock } from '../virtual-clock.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../random.ts';
+import { seededRandom } from '../policy/random.ts';
 import { isRetryDelayElapsed } from './elapsed.ts';
 import { nextRetryTime } from './next.ts';
 

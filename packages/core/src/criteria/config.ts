@@ -1,6 +1,6 @@
 import { ConfigError } from '../errors.ts';
 import type { Fault } from '../errors.ts';
-import { didYouMean, nearest, show } from '../faults.ts';
+import { didYouMean, nearest, show } from '../options/faults.ts';
 
 /** What a criterion is configured by; the names are those that workflows use. */
 export interface CriterionConfig {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { delayFor } from '../backoff.ts';
-import { presets } from '../presets.ts';
+import { delayFor } from '../policy/backoff.ts';
+import { presets } from '../policy/presets.ts';
 import { isRetryDelayElapsed } from './elapsed.ts';
 import type { CriterionOptions, RetryDelayInput } from './entity.ts';
 

@@ -1,5 +1,5 @@
-import { type DelayRule, rawDelay, spreadDelay } from '../backoff.ts';
-import { unitRandom } from '../random.ts';
+import { type DelayRule, rawDelay, spreadDelay } from '../policy/backoff.ts';
+import { unitRandom } from '../policy/random.ts';
 import { criterionDefaults, criterionRules, positiveRule } from './config.ts';
 import type { CriterionConfig } from './config.ts';
 import { defaultUsed, isMissing, shown } from './entity.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom, unitRandom } from '../random.ts';
+import { seededRandom, unitRandom } from '../policy/random.ts';
 import { isRetryDelayElapsed } from './elapsed.ts';
 
 const SYSTEM_TIME = '2026-01-25T21:20:00.000Z';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { classify } from '../classify.ts';
-import { examine } from '../evidence.ts';
+import { classify } from '../failure/classify.ts';
+import { examine } from '../failure/evidence.ts';
 import { retry } from '../retry.ts';
 
 const table = readFileSync(new URL('./network-errors.ts', import.meta.url), 'utf8');

@@ -1,4 +1,4 @@
-import { dispose } from '../dispose.ts';
+import { dispose } from '../run/dispose.ts';
 
 export type FetchInput = Parameters<typeof fetch>[0];
 export type FetchInit = NonNullable<Parameters<typeof fetch>[1]>;

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createBreaker } from '../breaker.ts';
+import { createBreaker } from '../circuit/breaker.ts';
 import type { RetryError } from '../errors.ts';
-import type { Policy } from '../policy-fields.ts';
-import type { RetryEvent } from '../runtime.ts';
+import type { Policy } from '../policy/policy-fields.ts';
+import type { RetryEvent } from '../run/runtime.ts';
 import { virtualClock } from '../virtual-clock.ts';
 import type { ResponseError } from './response-error.ts';
 import { retryFetch, type RetryFetchOptions } from './retry-fetch.ts';

@@ -1,12 +1,12 @@
 import { specificity } from '../decide.ts';
 import { ConfigError, type Fault, isRetryError } from '../errors.ts';
-import { examine } from '../evidence.ts';
-import { show } from '../faults.ts';
-import { type DefinedPolicy, definePolicy } from '../policy.ts';
-import type { Policy } from '../policy-fields.ts';
+import { examine } from '../failure/evidence.ts';
+import { show } from '../options/faults.ts';
+import { type DefinedPolicy, definePolicy } from '../policy/policy.ts';
+import type { Policy } from '../policy/policy-fields.ts';
 import { retry } from '../retry.ts';
-import type { RetryIf, Runtime } from '../runtime.ts';
-import { checkRuntime } from '../runtime-check.ts';
+import type { RetryIf, Runtime } from '../run/runtime.ts';
+import { checkRuntime } from '../run/runtime-check.ts';
 import { type FetchInit, type FetchInput, shapeOf } from './request-shape.ts';
 import { ResponseError } from './response-error.ts';
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { isThenable } from '../notify.ts';
+import { isThenable } from '../run/notify.ts';
 import { retry } from '../retry.ts';
 import type { MaybePromise } from './store.ts';
 

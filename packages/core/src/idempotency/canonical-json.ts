@@ -1,5 +1,5 @@
 import { ConfigError } from '../errors.ts';
-import { saidBy } from '../faults.ts';
+import { saidBy } from '../options/faults.ts';
 
 /** Deeper nesting is surely a mistake, and would end in an overflow of the stack. */
 const MAX_DEPTH = 256;

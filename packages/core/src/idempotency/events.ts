@@ -1,6 +1,6 @@
-import type { AuditEntry, AuditSubject } from '../audit-events.ts';
-import { contractFields } from '../audit-events.ts';
-import { notify } from '../notify.ts';
+import type { AuditEntry, AuditSubject } from '../audit/audit-events.ts';
+import { contractFields } from '../audit/audit-events.ts';
+import { notify } from '../run/notify.ts';
 
 /** What else may happen to a key besides a hit and a record. */
 export type IdempotencyDetail =

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, expectTypeOf, it, vi } from 'vitest';
-import type { AuditEntry } from '../audit-events.ts';
+import type { AuditEntry } from '../audit/audit-events.ts';
 import { virtualClock } from '../virtual-clock.ts';
 import { IdempotencyError, isIdempotencyError } from './idempotency-error.ts';
 import { type Claim, idempotent } from './idempotent.ts';

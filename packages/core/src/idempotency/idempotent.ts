@@ -1,8 +1,8 @@
-import { delayFor } from '../backoff.ts';
+import { delayFor } from '../policy/backoff.ts';
 import { ConfigError } from '../errors.ts';
-import { saidBy } from '../faults.ts';
-import { pause } from '../pause.ts';
-import { unitRandom } from '../random.ts';
+import { saidBy } from '../options/faults.ts';
+import { pause } from '../run/pause.ts';
+import { unitRandom } from '../policy/random.ts';
 import { freshId } from '../system.ts';
 import { ask } from './ask.ts';
 import { KeyAudit } from './events.ts';

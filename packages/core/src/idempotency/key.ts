@@ -1,5 +1,5 @@
 import { ConfigError } from '../errors.ts';
-import { show } from '../faults.ts';
+import { show } from '../options/faults.ts';
 import { canonicalJson } from './canonical-json.ts';
 import { sha256 } from './sha256.ts';
 

@@ -1,9 +1,9 @@
-import type { AuditEntry, AuditSubject } from '../audit-events.ts';
+import type { AuditEntry, AuditSubject } from '../audit/audit-events.ts';
 import type { Clock } from '../clock.ts';
-import type { Duration } from '../duration.ts';
+import type { Duration } from '../policy/duration.ts';
 import { ConfigError, type Fault } from '../errors.ts';
-import { saidBy, show } from '../faults.ts';
-import { defaultOf, type Fields, readFields, type Values } from '../fields.ts';
+import { saidBy, show } from '../options/faults.ts';
+import { defaultOf, type Fields, readFields, type Values } from '../options/fields.ts';
 import { systemClock } from '../system.ts';
 
 export interface IdempotentOptions {

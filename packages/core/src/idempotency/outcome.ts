@@ -1,4 +1,4 @@
-import { saidBy, textIn } from '../faults.ts';
+import { saidBy, textIn } from '../options/faults.ts';
 import { IdempotencyError, type StoredFailure } from './idempotency-error.ts';
 import type { Outcome, StoredRecord } from './store.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditEntry } from '../audit-events.ts';
+import type { AuditEntry } from '../audit/audit-events.ts';
 import { virtualClock } from '../virtual-clock.ts';
 import { idempotent } from './idempotent.ts';
 import { memoryIdempotency } from './memory.ts';

@@ -3,7 +3,7 @@
  * up anew each time, and shares only the random numbers. Both must agree on 100 000 random histories.
  */
 import { describe, expect, it } from 'vitest';
-import { seededRandom, unitRandom } from '../random.ts';
+import { seededRandom, unitRandom } from '../policy/random.ts';
 import { decideRoute } from './decide-route.ts';
 import type { RouteContext } from './route-context.ts';
 import { parseRoutingPolicy } from './routing-policy.ts';

@@ -1,7 +1,7 @@
-import { delayFor } from '../backoff.ts';
+import { delayFor } from '../policy/backoff.ts';
 import { ConfigError } from '../errors.ts';
-import { unitRandom } from '../random.ts';
-import { wholeMs } from '../retry-after.ts';
+import { unitRandom } from '../policy/random.ts';
+import { wholeMs } from '../failure/retry-after.ts';
 import { systemClock, systemRandom } from '../system.ts';
 import {
   explanationOf,

@@ -1,6 +1,6 @@
 import type { ErrorCode, Fault } from '../errors.ts';
-import { nearest, show } from '../faults.ts';
-import { isObject, joinPath, readValue, type Values } from '../fields.ts';
+import { nearest, show } from '../options/faults.ts';
+import { isObject, joinPath, readValue, type Values } from '../options/fields.ts';
 import type { RoutingField, RoutingFields } from './routing-fields.ts';
 
 const MAX_TEXT = 200;

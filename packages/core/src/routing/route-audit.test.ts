@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
-import { replayAudit } from '../audit.ts';
-import { eraseEvent } from '../audit-erase.ts';
-import { type AuditEntry, type AuditEvent, policyEntry } from '../audit-events.ts';
-import { definePolicy } from '../policy.ts';
+import { replayAudit } from '../audit/audit.ts';
+import { eraseEvent } from '../audit/audit-erase.ts';
+import { type AuditEntry, type AuditEvent, policyEntry } from '../audit/audit-events.ts';
+import { definePolicy } from '../policy/policy.ts';
 import { virtualClock } from '../virtual-clock.ts';
 import { decideRoute } from './decide-route.ts';
 import { routeEntry, routingPolicyEntry } from './route-audit.ts';

@@ -1,7 +1,7 @@
-import type { AuditEntry, AuditEvent } from '../audit-events.ts';
-import { isObject, type Wire } from '../audit-wire.ts';
+import type { AuditEntry, AuditEvent } from '../audit/audit-events.ts';
+import { isObject, type Wire } from '../audit/audit-wire.ts';
 import { isConfigError } from '../errors.ts';
-import { wholeMs } from '../retry-after.ts';
+import { wholeMs } from '../failure/retry-after.ts';
 import { decideRoute, type RetryInfo, type RouteDecision } from './decide-route.ts';
 import { scalarText } from './read-document.ts';
 import type { RouteContext } from './route-context.ts';

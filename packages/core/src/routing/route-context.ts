@@ -1,5 +1,5 @@
 import { ConfigError, type Fault } from '../errors.ts';
-import { nearest, show } from '../faults.ts';
+import { nearest, show } from '../options/faults.ts';
 import { COUNTER_PREFIX, type RoutingPolicy } from './routing-policy.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Field } from '../fields.ts';
+import type { Field } from '../options/fields.ts';
 
 /** What one field of a routing policy takes: a field of core's, or one of these. */
 export type RoutingField = (

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import { delayFor } from '../backoff.ts';
+import { delayFor } from '../policy/backoff.ts';
 import { ConfigError } from '../errors.ts';
-import { presets } from '../presets.ts';
+import { presets } from '../policy/presets.ts';
 import type { RoutingPolicyDocument } from './routing-fields.ts';
 import { defineRoutingPolicy, parseRoutingPolicy } from './routing-policy.ts';
 

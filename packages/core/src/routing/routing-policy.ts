@@ -1,9 +1,9 @@
 import { ConfigError, type Fault } from '../errors.ts';
-import type { Values } from '../fields.ts';
-import { type DefinedPolicy, definePolicy } from '../policy.ts';
-import type { Policy } from '../policy-fields.ts';
-import { presets } from '../presets.ts';
-import { hash64 } from '../random.ts';
+import type { Values } from '../options/fields.ts';
+import { type DefinedPolicy, definePolicy } from '../policy/policy.ts';
+import type { Policy } from '../policy/policy-fields.ts';
+import { presets } from '../policy/presets.ts';
+import { hash64 } from '../policy/random.ts';
 import { lintPolicy, type PolicyNote } from './lint-policy.ts';
 import { add, type Conditions, readDocument } from './read-document.ts';
 import {

@@ -378,7 +378,7 @@ it('writes nothing while the trail is off', async () => {
   expect(await events()).toEqual([]);
 });
 
-/** As the courier says it. */
+/** As the executor says it. */
 function refused(observer: Observer, task: Task, reason: Parameters<Observer['refused']>[1]): void {
   observer.refused(task, reason, refuse(task, reason, {}));
 }

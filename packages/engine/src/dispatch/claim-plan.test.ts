@@ -2,7 +2,7 @@ import { virtualClock } from 'redrive/testing';
 import { expect, it } from 'vitest';
 import { memory } from '../adapters/memory/index.ts';
 import { ClaimPlan } from './claim-plan.ts';
-import type { Courier } from './courier.ts';
+import type { Executor } from './executor.ts';
 import { laneSettings } from '../engine-options.ts';
 import { hostOf } from '../host.ts';
 import { Lanes } from '../lanes/lanes.ts';
@@ -24,7 +24,7 @@ it('looks at very many lanes in several turns, one right after the other', async
   const limits = { leaseMs: 30_000, pollMs: 5000, maxHeld: 5000, maxHeldBytes: 1e6 };
   const plan = new ClaimPlan(
     lanes,
-    { held: 0, heldBytes: 0, running: 0 } as Courier,
+    { held: 0, heldBytes: 0, running: 0 } as Executor,
     { isTroubled: false } as Settler,
     new Solo(clock, 30_000),
     limits,

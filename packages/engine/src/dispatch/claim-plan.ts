@@ -1,5 +1,5 @@
 import { claimShares, type WantingLane } from './claim-shares.ts';
-import type { Courier } from './courier.ts';
+import type { Executor } from './executor.ts';
 import { type LostAgenda, newAgenda } from '../lanes/lane-rate.ts';
 import type { Lane, Lanes } from '../lanes/lanes.ts';
 import type { Claim, ClaimFrom } from '../ports/schedule.ts';
@@ -27,7 +27,7 @@ export interface ClaimLimits {
 /** What to claim next, and when: what is due by lane, and in turn with it what others have lost. Times are monotonic. */
 export class ClaimPlan {
   readonly #lanes: Lanes;
-  readonly #courier: Courier;
+  readonly #executor: Executor;
   readonly #settler: Settler;
   readonly #solo: Solo;
   readonly #limits: ClaimLimits;
@@ -37,22 +37,22 @@ export class ClaimPlan {
   /** There were more lanes to look at than one turn allows. */
   #isCut = false;
 
-  constructor(lanes: Lanes, courier: Courier, settler: Settler, solo: Solo, limits: ClaimLimits) {
+  constructor(lanes: Lanes, executor: Executor, settler: Settler, solo: Solo, limits: ClaimLimits) {
     this.#lanes = lanes;
-    this.#courier = courier;
+    this.#executor = executor;
     this.#settler = settler;
     this.#solo = solo;
     this.#limits = limits;
   }
 
   get maxBytes(): number {
-    return this.#limits.maxHeldBytes - this.#courier.heldBytes;
+    return this.#limits.maxHeldBytes - this.#executor.heldBytes;
   }
 
   /** What to claim now; undefined: nothing. */
   wanted(now: number): ClaimFrom | undefined {
     const { maxHeld } = this.#limits;
-    const room = Math.min(maxHeld - this.#courier.held, MAX_CLAIM);
+    const room = Math.min(maxHeld - this.#executor.held, MAX_CLAIM);
     if (this.#solo.isAlone || this.#settler.isTroubled || room <= 0 || this.maxBytes <= 0) {
       return undefined;
     }
@@ -204,7 +204,7 @@ export class ClaimPlan {
   }
 
   #isBusy(now: number): boolean {
-    if (this.#courier.running > 0 || this.#lanes.agenda.isDue(now)) return true;
+    if (this.#executor.running > 0 || this.#lanes.agenda.isDue(now)) return true;
     for (const lane of this.#lanes.queued) if (lane.queue.length > 0) return true;
     return false;
   }

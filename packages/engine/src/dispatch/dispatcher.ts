@@ -1,5 +1,5 @@
 import { type ClaimLimits, ClaimPlan } from './claim-plan.ts';
-import type { Courier } from './courier.ts';
+import type { Executor } from './executor.ts';
 import type { Host } from '../host.ts';
 import { release } from '../model/judge.ts';
 import type { Entry, Lane, Lanes } from '../lanes/lanes.ts';
@@ -25,7 +25,7 @@ export class Dispatcher {
   readonly #schedule: Schedule;
   readonly #host: Host;
   readonly #lanes: Lanes;
-  readonly #courier: Courier;
+  readonly #executor: Executor;
   readonly #policies: Policies;
   readonly #settings: DispatcherSettings;
   readonly #serves: (lane: string) => boolean;
@@ -48,7 +48,7 @@ export class Dispatcher {
     schedule: Schedule;
     host: Host;
     lanes: Lanes;
-    courier: Courier;
+    executor: Executor;
     settler: Settler;
     policies: Policies;
     settings: DispatcherSettings;
@@ -58,20 +58,20 @@ export class Dispatcher {
     this.#schedule = parts.schedule;
     this.#host = parts.host;
     this.#lanes = parts.lanes;
-    this.#courier = parts.courier;
+    this.#executor = parts.executor;
     this.#policies = parts.policies;
     this.#settings = parts.settings;
     this.#serves = parts.serves;
     this.#solo = new Solo(parts.host.clock, parts.settings.leaseMs);
     this.#plan = new ClaimPlan(
       parts.lanes,
-      parts.courier,
+      parts.executor,
       parts.settler,
       this.#solo,
       parts.settings,
     );
-    this.#courier.onRoom = () => this.wake();
-    this.#courier.onEnd = (entry) => {
+    this.#executor.onRoom = () => this.wake();
+    this.#executor.onEnd = (entry) => {
       this.#solo.ended(entry);
       this.wake();
     };
@@ -193,13 +193,13 @@ export class Dispatcher {
       const { maxLostLeases } = this.#settings;
       const why = hindrance(task, nowMs, { maxLostLeases, mostAttempts });
       if (why && why !== 'NOT_DUE') {
-        void this.#courier.refuse(task, why);
+        void this.#executor.refuse(task, why);
         continue;
       }
       const lane = this.#lanes.get(task.lane);
       const policy = this.#policies.of(task);
       const entry: Entry = { task, lane, policy, leaseUntil, startedAt: NaN, probing: false };
-      this.#courier.hold(entry);
+      this.#executor.hold(entry);
       if (why || !this.#isRunning) void this.#release(entry);
       else if (task.claims < 2 || !Solo.concerns(lane.name)) this.#enqueue(entry);
       else if (this.#solo.admits(entry)) this.#solo.wait(entry);
@@ -223,7 +223,7 @@ export class Dispatcher {
       for (const entry of lane.queue.splice(0)) void this.#release(entry);
     }
     // Also what is being given back must be out of our hands first: its lease would be one more that was lost.
-    if (this.#courier.held > this.#solo.waiting.length) return;
+    if (this.#executor.held > this.#solo.waiting.length) return;
     if (this.#solo.waiting.some(({ lane }) => lane.rate?.take(1) === false)) return;
     for (const entry of this.#solo.begin(now)) this.#start(entry);
   }
@@ -249,7 +249,7 @@ export class Dispatcher {
   /** Starts only what will surely end, or be renewed, before its lease does. */
   #start(entry: Entry): void {
     const needMs = Math.min(entry.lane.settings.timeoutMs, this.#settings.leaseMs / 2);
-    if (this.#host.clock.monotonic() + needMs <= entry.leaseUntil) this.#courier.start(entry);
+    if (this.#host.clock.monotonic() + needMs <= entry.leaseUntil) this.#executor.start(entry);
     else void this.#release(entry);
   }
 
@@ -276,7 +276,7 @@ export class Dispatcher {
 
   async #release(entry: Entry): Promise<void> {
     this.#solo.ended(entry);
-    await this.#courier.giveBack(entry, release(entry.task));
+    await this.#executor.giveBack(entry, release(entry.task));
     const now = this.#host.clock.monotonic();
     if (entry.task.claims > 1) this.#plan.expectLost(now);
     this.#lanes.agenda.expect(entry.lane.name, now);

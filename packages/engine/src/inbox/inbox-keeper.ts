@@ -1,6 +1,6 @@
 import type { EngineEvent } from '../events.ts';
 import type { Host } from '../host.ts';
-import { JobBook } from './job-book.ts';
+import { JobDocuments } from './job-documents.ts';
 import { cancelledJob, isOver, type Job, MAX_JOBS } from '../model/jobs.ts';
 import { pause } from '../patience.ts';
 import type { Store } from '../ports/store.ts';
@@ -49,8 +49,8 @@ export class InboxKeeper {
 
   async #forgetJobs(until: AbortSignal): Promise<void> {
     const { store, host, nowMs, settings, ended } = this.#parts;
-    const book = new JobBook(store);
-    const { jobs } = await book.all();
+    const documents = new JobDocuments(store);
+    const { jobs } = await documents.all();
     const over = jobs.map(({ job }) => job).filter(isOver);
     const tooMany = new Set(over.sort(latestFirst).slice(MAX_JOBS));
     for (const { job, version } of jobs) {
@@ -59,7 +59,7 @@ export class InboxKeeper {
       if (!isOver(job)) {
         // Nobody has let it go on. If somebody does at this moment, one of the two writes is too late.
         const after = cancelledJob(job, nowMs());
-        if (await book.write(after, version)) ended(after);
+        if (await documents.write(after, version)) ended(after);
         continue;
       }
       while (!until.aborted && !(await store.forgetJob(job.id, STEP))) {

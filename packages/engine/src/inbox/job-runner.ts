@@ -1,6 +1,6 @@
 import { isStoreError } from '../errors.ts';
 import type { Host } from '../host.ts';
-import { JobBook, type WrittenJob } from './job-book.ts';
+import { JobDocuments, type WrittenJob } from './job-documents.ts';
 import {
   afterAct,
   afterFreeze,
@@ -49,7 +49,7 @@ interface RunnerParts {
  */
 export class JobRunner {
   readonly #parts: RunnerParts;
-  readonly #book: JobBook;
+  readonly #documents: JobDocuments;
   readonly #ending = new AbortController();
   readonly #running = new Map<number, Promise<void>>();
   /** Those of them that freeze or act at present: what waits takes no room from others. */
@@ -65,7 +65,7 @@ export class JobRunner {
 
   constructor(parts: RunnerParts) {
     this.#parts = parts;
-    this.#book = new JobBook(parts.store);
+    this.#documents = new JobDocuments(parts.store);
   }
 
   start(): void {
@@ -120,7 +120,7 @@ export class JobRunner {
 
   async #takeJobs(): Promise<void> {
     const { instance } = this.#parts;
-    const { nowMs, jobs } = await this.#book.all();
+    const { nowMs, jobs } = await this.#documents.all();
     for (const { job, version } of jobs) {
       if (job.state !== 'running') {
         this.settled(job.id);
@@ -129,7 +129,7 @@ export class JobRunner {
       if (this.#running.has(job.id) || !isFree(job, instance, nowMs)) continue;
       if (this.#busy.size >= MAX_AT_ONCE || this.#ending.signal.aborted) return;
       const mine = this.#owned(job);
-      if (!(await this.#book.write(mine, version))) continue;
+      if (!(await this.#documents.write(mine, version))) continue;
       const work = this.#carryOut(mine, version + 1).finally(() => {
         this.#running.delete(job.id);
         this.#nudges.delete(job.id);
@@ -223,7 +223,7 @@ export class JobRunner {
 
   /** The store's time before a count. A canary asks for it: what was heard last may be from before the clock was set. */
   async #countFromMs({ id, canary }: Job): Promise<number> {
-    return canary.length > 0 ? this.#book.time(id) : this.#parts.nowMs();
+    return canary.length > 0 ? this.#documents.time(id) : this.#parts.nowMs();
   }
 
   /**
@@ -320,7 +320,7 @@ export class JobRunner {
   /** Says something else of it; its members stay where they are. */
   async #write(after: Job, { version, ahead }: Held): Promise<Held | undefined> {
     const job = this.#owned(after);
-    if (!(await this.#book.write(job, version))) return this.#reload(job.id);
+    if (!(await this.#documents.write(job, version))) return this.#reload(job.id);
     if (job.state !== 'running') this.#parts.ended(job);
     return { job, version: version + 1, ...(ahead ? { ahead } : {}) };
   }
@@ -330,7 +330,7 @@ export class JobRunner {
     const { instance, host } = this.#parts;
     while (!this.#ending.signal.aborted) {
       try {
-        const found = await this.#book.find(id);
+        const found = await this.#documents.find(id);
         const isMine = found?.job.owner?.by === instance && found.job.state === 'running';
         return isMine ? found : undefined;
       } catch (error) {
@@ -345,7 +345,7 @@ export class JobRunner {
   async #release({ job, version }: Held): Promise<void> {
     const { owner: _, ...rest } = job;
     try {
-      await this.#book.write(rest, version);
+      await this.#documents.write(rest, version);
     } catch (error) {
       this.#parts.host.log.warn({ err: error, job: job.id }, 'a bulk job is handed over late');
     }

@@ -1,14 +1,14 @@
-export { type AuditSetup, auditSuite, type OpenedAudit } from './audit-suite.ts';
-export type { OpenedBroker } from './broker-fixtures.ts';
-export { type BrokerSetup, brokerSuite } from './broker-suite.ts';
+export { type AuditSetup, auditSuite, type OpenedAudit } from './audit/audit-suite.ts';
+export type { OpenedBroker } from './broker/broker-fixtures.ts';
+export { type BrokerSetup, brokerSuite } from './broker/broker-suite.ts';
 export {
   type IdempotencySetup,
   idempotencySuite,
   type OpenedIdempotency,
-} from './idempotency-suite.ts';
-export { inboxSuite } from './inbox-suite.ts';
-export { modelSuite, type ModelSetup } from './model.ts';
-export { scheduleSuite } from './schedule-suite.ts';
+} from './idempotency/idempotency-suite.ts';
+export { inboxSuite } from './inbox/inbox-suite.ts';
+export { modelSuite, type ModelSetup } from './model/model.ts';
+export { scheduleSuite } from './schedule/schedule-suite.ts';
 export type { CallerTransaction, OpenedStore, Outside, StoreSetup } from './stage.ts';
 export { type OpenedSticky, stickySuite, type StickySetup } from './sticky-suite.ts';
 export type { ConformanceCase } from './suite.ts';

@@ -15,7 +15,7 @@ import {
   settlements,
   SHORT_MS,
 } from './fixtures.ts';
-import { actOne, dead, deadRaw } from './inbox-fixtures.ts';
+import { actOne, dead, deadRaw } from './inbox/inbox-fixtures.ts';
 import type { StoreCases } from './stage.ts';
 
 export const censusCases: StoreCases = {

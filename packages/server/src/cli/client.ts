@@ -1,8 +1,8 @@
 /** The HTTP API from outside: what a command asks a server, and what becomes of it when that does not go well. */
-import { parseExactly } from '../http/exact-json.ts';
+import { parseExactly } from '../http/reading/exact-json.ts';
 import { type Guard, isPageOf, isReady } from './answers.ts';
 import { CommandError, exits, type Io, type OptionTable } from './command.ts';
-import { shown } from './safe-text.ts';
+import { shown } from './terminal/safe-text.ts';
 import type { ReadyView } from './wire.ts';
 
 /** Every command that asks a server has these. */

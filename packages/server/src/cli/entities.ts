@@ -1,8 +1,8 @@
 /** Entities of a file or of the standard input: one JSON document, or one per line. */
-import { JsonTooDeep, parsePlainly } from '../http/exact-json.ts';
+import { JsonTooDeep, parsePlainly } from '../http/reading/exact-json.ts';
 import { CommandError, exits, type Io } from './command.ts';
-import { chunksOf, type Line, linesOf } from './lines.ts';
-import { shown } from './safe-text.ts';
+import { chunksOf, type Line, linesOf } from './terminal/lines.ts';
+import { shown } from './terminal/safe-text.ts';
 
 /** The largest entity; the longest line. */
 const MAX_BYTES = 32 * 1024 * 1024;

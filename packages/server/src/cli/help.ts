@@ -1,7 +1,7 @@
 /** Help that teaches: what there is, how it is written, what to try. */
 import { type Command, common, exits, type Option, type OptionTable } from './command.ts';
 import { commandsOf, directory } from './directory.ts';
-import { wrap } from './terminal.ts';
+import { wrap } from './terminal/terminal.ts';
 
 const MAX_COLUMNS = 100;
 

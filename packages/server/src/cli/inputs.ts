@@ -1,10 +1,10 @@
 /** What people write on a command line, read: payloads, headers, times. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { parseExactly, readPayload } from '../http/exact-json.ts';
+import { parseExactly, readPayload } from '../http/reading/exact-json.ts';
 import { CommandError, exits, type Io } from './command.ts';
-import { unreadable } from './lines.ts';
-import { shown } from './safe-text.ts';
+import { unreadable } from './terminal/lines.ts';
+import { shown } from './terminal/safe-text.ts';
 
 /** The command was called in a way that makes no sense. */
 export function usageError(message: string): CommandError {

@@ -1,7 +1,7 @@
 /** Tasks and items for people: what several commands show of a message. */
-import { absolute, type Cell, moment, type Output, relative } from './output.ts';
-import { prettyJson, shown, shownLines } from './safe-text.ts';
-import { cut, duration, type Style } from './terminal.ts';
+import { absolute, type Cell, moment, type Output, relative } from './terminal/output.ts';
+import { prettyJson, shown, shownLines } from './terminal/safe-text.ts';
+import { cut, duration, type Style } from './terminal/terminal.ts';
 import type { AttemptView, DestinationView, ErrorView } from './wire.ts';
 
 /** `queue:orders`, `https://api.example.com/orders`. */

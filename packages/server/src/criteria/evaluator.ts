@@ -7,7 +7,7 @@ import {
   evaluateCriterion,
   nextRetryTime,
 } from 'redrive';
-import type { CriterionCounts } from '../observe/criterion-counts.ts';
+import type { CriterionCounts } from '../observe/metrics/criterion-counts.ts';
 import { isErrorCode } from './audience.ts';
 import { type FailedEvaluation, FUNCTION } from './error-log.ts';
 import type { RecentAnswers } from './recent.ts';

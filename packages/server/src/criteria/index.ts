@@ -2,7 +2,7 @@
 import type { Delivery, Engine } from '@redrive/engine';
 import type { Logger } from 'pino';
 import type { Clock } from 'redrive';
-import type { CriterionCounts } from '../observe/criterion-counts.ts';
+import type { CriterionCounts } from '../observe/metrics/criterion-counts.ts';
 import type { Settings } from '../settings/settings.ts';
 import { criterionDelivery } from './delivery.ts';
 import { ErrorLog } from './error-log.ts';

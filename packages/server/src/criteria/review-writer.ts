@@ -12,7 +12,7 @@ import {
   delayFor,
   type Policy,
 } from 'redrive';
-import type { CriterionCounts } from '../observe/criterion-counts.ts';
+import type { CriterionCounts } from '../observe/metrics/criterion-counts.ts';
 import type { EvaluationRequest } from './evaluator.ts';
 import { type Kept, keptEntity, keyOf, reportOf, weightOf } from './review-item.ts';
 

@@ -11,8 +11,8 @@ import pino from 'pino';
 import { systemClock } from 'redrive/internal';
 import { afterEach, describe, expect, it } from 'vitest';
 import { settings } from '../http/harness.test.ts';
-import { CriterionCounts } from '../observe/criterion-counts.ts';
-import { createMetricSet } from '../observe/registry.ts';
+import { CriterionCounts } from '../observe/metrics/criterion-counts.ts';
+import { createMetricSet } from '../observe/metrics/registry.ts';
 import { createCriteria } from './index.ts';
 
 const cleanups: (() => Promise<unknown>)[] = [];

@@ -2,7 +2,7 @@
 import { systemClock } from 'redrive/internal';
 import { createCriteria } from '../criteria/index.ts';
 import { createObservers } from '../observe/index.ts';
-import type { LogOutput } from '../observe/log.ts';
+import type { LogOutput } from '../observe/log/log.ts';
 import type { Settings } from '../settings/settings.ts';
 import { memberFor } from './index.ts';
 

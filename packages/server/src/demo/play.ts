@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { isLane, isPageOf } from '../cli/answers.ts';
 import { Client } from '../cli/client.ts';
 import { CommandError } from '../cli/command.ts';
-import { pause } from '../cli/progress.ts';
+import { pause } from '../cli/terminal/progress.ts';
 import { readSettings } from '../settings/read.ts';
 import type { Settings } from '../settings/settings.ts';
 import { Board } from './board.ts';

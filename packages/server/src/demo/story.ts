@@ -1,5 +1,5 @@
 /** What happens when in the demo, and how it is told. Pure. */
-import { count } from '../cli/terminal.ts';
+import { count } from '../cli/terminal/terminal.ts';
 import { type ReceiverName, names } from './receivers.ts';
 
 /** What is known of one receiver's lane. */

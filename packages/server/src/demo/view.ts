@@ -1,6 +1,6 @@
 /** The demo on a screen, and in a line. Pure. */
-import { grid, type Output } from '../cli/output.ts';
-import { count, level, type Style, visibleLength, wrap } from '../cli/terminal.ts';
+import { grid, type Output } from '../cli/terminal/output.ts';
+import { count, level, type Style, visibleLength, wrap } from '../cli/terminal/terminal.ts';
 import type { Board } from './board.ts';
 import { names, type ReceiverName, type Receivers } from './receivers.ts';
 import { type LaneCounts, sentence, waiting } from './story.ts';

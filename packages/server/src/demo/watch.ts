@@ -1,7 +1,7 @@
 /** Shows the demo: on a screen that is drawn again and again, in lines, or as JSON. */
 import { exits, type Io } from '../cli/command.ts';
-import type { Output } from '../cli/output.ts';
-import { LiveArea } from '../cli/progress.ts';
+import type { Output } from '../cli/terminal/output.ts';
+import { LiveArea } from '../cli/terminal/progress.ts';
 import { play } from './play.ts';
 import { drawScene, type Scene, sceneData, sceneLine, summaryLine } from './view.ts';
 

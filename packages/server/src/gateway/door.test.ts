@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
-import { answerBroken } from '../http/broken-request.ts';
+import { answerBroken } from '../http/reading/broken-request.ts';
 import { Problem } from '../http/problem.ts';
 import { openDoor } from './door.ts';
 import { raw, send } from './stage.test.ts';

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { isRouteError, type RouteContext, type RouteError, type RouteResult } from 'redrive';
-import { securityHeaders } from '../http/limits.ts';
+import { securityHeaders } from '../http/limits/limits.ts';
 import { Problem, PROBLEM_TYPE } from '../http/problem.ts';
 import { Answer, type AnswerPart, Preamble, type WholeAnswer } from './answer.ts';
 import type { GatewayRouter } from './gateway.ts';

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino';
 import { guardedConnections } from '@redrive/engine/http';
 import type { Clock, RoutingPolicy } from 'redrive';
-import type { GatewayCounts } from '../observe/gateway-counts.ts';
+import type { GatewayCounts } from '../observe/metrics/gateway-counts.ts';
 import { watchFolder } from '../routing/folder-watch.ts';
 import { PROVIDERS_FILE, readPolicyFile } from '../routing/policy-file.ts';
 import type { RouterSet } from '../routing/router-set.ts';
@@ -10,7 +10,7 @@ import { allowOf } from '../settings/join.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Answer, WholeAnswer } from './answer.ts';
 import { Gateway } from './gateway.ts';
-import { ProviderBook } from './provider-book.ts';
+import { ProviderRegistry } from './provider-registry.ts';
 import type { GatewayRequest } from './provider-call.ts';
 
 interface ServiceGatewayOptions {
@@ -25,7 +25,7 @@ type Routers = Pick<RouterSet<GatewayRequest, Promise<Answer | WholeAnswer>>, 'g
 
 export interface ServiceGateway {
   /** The options of a router that calls providers. */
-  optionsFor(policy: RoutingPolicy): ReturnType<ProviderBook['optionsFor']>;
+  optionsFor(policy: RoutingPolicy): ReturnType<ProviderRegistry['optionsFor']>;
   /** Whom it asks. Known after the routers are made, which need `optionsFor`. */
   attach(routers: Routers): void;
   readonly handle: Gateway['handle'];
@@ -49,7 +49,7 @@ export function createServiceGateway(options: ServiceGatewayOptions): ServiceGat
     maxConnectionsPerOrigin: concurrency,
   });
   let routers: Routers | undefined;
-  const book = new ProviderBook({
+  const book = new ProviderRegistry({
     read: (known) => readPolicyFile(dir, PROVIDERS_FILE, known),
     env: settings.variables,
     idleMs,

@@ -1,7 +1,7 @@
 import { guardedConnections } from '@redrive/engine/http';
 import { parseRoutingPolicy } from 'redrive';
 import { describe, expect, it, vi } from 'vitest';
-import { ProviderBook } from './provider-book.ts';
+import { ProviderRegistry } from './provider-registry.ts';
 import { readProviders } from './providers-file.ts';
 
 const context = { env: { KEY: 'sk-1' }, idleMs: 5, refused: () => undefined };
@@ -157,7 +157,7 @@ describe('the book of providers', () => {
   const connections = guardedConnections({ allow: ['loopback'] });
 
   function open(
-    ...files: Awaited<ReturnType<ConstructorParameters<typeof ProviderBook>[0]['read']>>[]
+    ...files: Awaited<ReturnType<ConstructorParameters<typeof ProviderRegistry>[0]['read']>>[]
   ) {
     const log = { info: vi.fn(), warn: vi.fn() };
     const onChange = vi.fn();
@@ -166,7 +166,7 @@ describe('the book of providers', () => {
       known.push(signature),
       Promise.resolve(files.shift())
     );
-    const book = new ProviderBook({
+    const book = new ProviderRegistry({
       read: readFile,
       env: {},
       idleMs: 5,

@@ -14,7 +14,7 @@ import { afterEach, expect, it } from 'vitest';
 import type { Token } from '../settings/settings.ts';
 import { Gateway, type GatewayRouter } from './gateway.ts';
 import type { Finished } from './gateway-call.ts';
-import { ProviderBook } from './provider-book.ts';
+import { ProviderRegistry } from './provider-registry.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -153,7 +153,7 @@ export async function stage(options: StageOptions) {
   );
   const text = JSON.stringify(file);
   const read = () => Promise.resolve({ signature: '1', text });
-  const book = new ProviderBook({ read, env, idleMs, connections, log });
+  const book = new ProviderRegistry({ read, env, idleMs, connections, log });
   await book.reload();
   expect(book.fault).toBeUndefined();
   const names = Object.keys(providers);

@@ -2,16 +2,16 @@ import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import { openDoor } from '../gateway/door.ts';
-import { type RequestTracing, traceRequests } from '../observe/traced-requests.ts';
+import { type RequestTracing, traceRequests } from '../observe/trace/traced-requests.ts';
 import type { ServiceContext } from '../service-context.ts';
-import { BodyBudget } from './body-budget.ts';
-import { readBody } from './body.ts';
-import { type ConnectionLimits, CONNECTIONS, Connections } from './connections.ts';
-import { Deadlines } from './deadlines.ts';
+import { BodyBudget } from './limits/body-budget.ts';
+import { readBody } from './reading/body.ts';
+import { type ConnectionLimits, CONNECTIONS, Connections } from './limits/connections.ts';
+import { Deadlines } from './limits/deadlines.ts';
 import { createGuard } from './guard.ts';
 import { hostFault } from './host.ts';
 import { addIdempotency } from './idempotency.ts';
-import { isHealth, securityHeaders, serverOptions } from './limits.ts';
+import { isHealth, securityHeaders, serverOptions } from './limits/limits.ts';
 import { addDocument } from './openapi.ts';
 import { Problem, PROBLEM_TYPE, problemOf } from './problem.ts';
 import { auditRoutes } from './routes/audit.ts';
@@ -26,10 +26,10 @@ import { routingRoutes } from './routes/routing.ts';
 import type { App } from './routes/route.ts';
 import { serviceRoutes, version } from './routes/service.ts';
 import { taskRoutes } from './routes/tasks.ts';
-import { answerBroken, answerConnect } from './broken-request.ts';
-import { RateLimit } from './rate-limit.ts';
+import { answerBroken, answerConnect } from './reading/broken-request.ts';
+import { RateLimit } from './limits/rate-limit.ts';
 import { RouteList } from './route-list.ts';
-import { compileValidator } from './validate.ts';
+import { compileValidator } from './reading/validate.ts';
 
 const resources = [
   serviceRoutes,

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { EventFeed } from '../service-context.ts';
-import { securityHeaders } from './limits.ts';
+import { securityHeaders } from './limits/limits.ts';
 import { Problem } from './problem.ts';
 
 const MAX_READERS = 100;

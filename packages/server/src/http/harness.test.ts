@@ -15,14 +15,14 @@ import { type Clock, type IdempotencyStore, memoryIdempotency } from 'redrive';
 import { systemClock } from 'redrive/internal';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createCriteria } from '../criteria/index.ts';
-import { RouteCounts } from '../observe/route-counts.ts';
+import { RouteCounts } from '../observe/metrics/route-counts.ts';
 import { createRouting, type Routing } from '../routing/index.ts';
-import { CriterionCounts } from '../observe/criterion-counts.ts';
-import { createMetricSet } from '../observe/registry.ts';
+import { CriterionCounts } from '../observe/metrics/criterion-counts.ts';
+import { createMetricSet } from '../observe/metrics/registry.ts';
 import type { EventFeed, Readiness, ServiceContext } from '../service-context.ts';
 import type { Settings } from '../settings/settings.ts';
 import { buildApp } from './app.ts';
-import type { ConnectionLimits } from './connections.ts';
+import type { ConnectionLimits } from './limits/connections.ts';
 import { documentOf } from './openapi.ts';
 
 export const settings: Settings = {

@@ -9,11 +9,11 @@ import {
 } from '@redrive/engine';
 import type { Failure } from 'redrive';
 import type { Static } from 'typebox';
-import { readDestination } from './destination.ts';
-import type { WireFault } from './faults.ts';
-import { readBase64 } from './payload.ts';
+import { readDestination } from './reading/destination.ts';
+import type { WireFault } from './reading/faults.ts';
+import { readBase64 } from './reading/payload.ts';
 import { RetryItem } from './schemas/retries.ts';
-import { checkOf } from './validate.ts';
+import { checkOf } from './reading/validate.ts';
 
 export type GivenItem = Static<typeof RetryItem>;
 

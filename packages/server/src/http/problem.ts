@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import { type EngineErrorCode, isEngineError } from '@redrive/engine';
 import { isConfigError } from 'redrive';
-import { type Parts, placed, type WireFault, wireFaults } from './faults.ts';
+import { type Parts, placed, type WireFault, wireFaults } from './reading/faults.ts';
 
 /** The codes of the API's own, each with its status. */
 const ownStatuses = {

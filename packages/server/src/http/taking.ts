@@ -2,11 +2,11 @@
 import type { Engine, Rejected, Reported, Submitted, Task } from '@redrive/engine';
 import { isEngineError, laneOf } from '@redrive/engine';
 import type { Static } from 'typebox';
-import { wirePath } from './faults.ts';
+import { wirePath } from './reading/faults.ts';
 import { type Around, bytesOf, type GivenItem, type Wish, wishOf } from './intake.ts';
 import { Problem, problemOf } from './problem.ts';
 import type { Receipt, Receipts } from './schemas/retries.ts';
-import { invalid } from './validate.ts';
+import { invalid } from './reading/validate.ts';
 import { placeView, taskView } from './views.ts';
 
 type Good = Exclude<Wish, { type: 'faulty' }>;

@@ -12,7 +12,7 @@ import type {
 import type { Failure, Simulation } from 'redrive';
 import { LAST_DATE_MS } from 'redrive/internal';
 import type { Static } from 'typebox';
-import { showDifference, showPayload } from './payload.ts';
+import { showDifference, showPayload } from './reading/payload.ts';
 import type * as bulk from './schemas/bulk.ts';
 import type * as common from './schemas/common.ts';
 import type * as retries from './schemas/retries.ts';

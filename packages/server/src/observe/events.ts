@@ -1,8 +1,8 @@
 import type { EngineEvent } from '@redrive/engine';
 import type { Clock } from 'redrive';
 import type { EventFeed } from '../service-context.ts';
-import { snakeCase } from './names.ts';
-import { withoutCredentials } from './redact.ts';
+import { snakeCase } from './metrics/names.ts';
+import { withoutCredentials } from './log/redact.ts';
 
 interface FeedOptions {
   instance: string;

@@ -3,7 +3,7 @@ import type { Clock } from 'redrive';
 import type { MemberState } from '../cyoda/member.ts';
 import type { Check, Health, Readiness } from '../service-context.ts';
 import { MAX_SKEW_MS, skewSentence } from './skew-watch.ts';
-import { withoutCredentials } from './redact.ts';
+import { withoutCredentials } from './log/redact.ts';
 
 /** What is known of the connection to a broker. */
 export interface BrokerWithState {

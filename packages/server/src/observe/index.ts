@@ -11,7 +11,7 @@ import type { Clock } from 'redrive';
 import { systemClock } from 'redrive/internal';
 import type { ServiceContext } from '../service-context.ts';
 import type { Settings } from '../settings/settings.ts';
-import { CensusTaker } from './census.ts';
+import { CensusTaker } from './metrics/census.ts';
 import { Feed } from './events.ts';
 import {
   HealthChecks,
@@ -19,18 +19,18 @@ import {
   type RoutingWithState,
   type WatchedBrokers,
 } from './health.ts';
-import { createLog, engineLog, type LogOutput } from './log.ts';
-import { LossyOutput } from './log-output.ts';
-import { ServiceMetrics } from './metrics.ts';
-import { Notices } from './notices.ts';
-import { auditedStore } from './audited-store.ts';
-import { observedBroker } from './observed-broker.ts';
-import { observedDelivery } from './observed-delivery.ts';
-import { observedSource } from './observed-source.ts';
+import { createLog, engineLog, type LogOutput } from './log/log.ts';
+import { LossyOutput } from './log/log-output.ts';
+import { ServiceMetrics } from './metrics/metrics.ts';
+import { Notices } from './log/notices.ts';
+import { auditedStore } from './wrappers/audited-store.ts';
+import { observedBroker } from './wrappers/observed-broker.ts';
+import { observedDelivery } from './wrappers/observed-delivery.ts';
+import { observedSource } from './wrappers/observed-source.ts';
 import { RetryAlerts } from './retry-alerts.ts';
 import { SkewWatch } from './skew-watch.ts';
-import { type StoreTimes, timedStore } from './timed-store.ts';
-import { Tracing } from './tracing.ts';
+import { type StoreTimes, timedStore } from './wrappers/timed-store.ts';
+import { Tracing } from './trace/tracing.ts';
 import { inboxWebhook, WINDOW_MS } from './webhook.ts';
 
 interface ObserverOptions {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { createMetricSet, describeMetrics } from './registry.ts';
+import { createMetricSet, describeMetrics } from './metrics/registry.ts';
 
 const folder = new URL('../../../../docs/operations/', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');

@@ -3,7 +3,7 @@ import { memory, MemoryAudit } from '@redrive/engine/memory';
 import pino from 'pino';
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
-import { auditedStore } from './audited-store.ts';
+import { auditedStore } from './wrappers/audited-store.ts';
 import { RetryAlerts } from './retry-alerts.ts';
 
 const URL = 'https://hooks.example.com/retries';

@@ -14,7 +14,7 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { activeTracer } from './tracing.ts';
+import { activeTracer } from './trace/tracing.ts';
 
 export const traceId = '0af7651916cd43dd8448eb211c80319c';
 export const spanId = 'b7ad6b7169203331';

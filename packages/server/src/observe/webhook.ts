@@ -1,7 +1,7 @@
 import { type Engine, type InboxEntry, isEngineError, laneOf } from '@redrive/engine';
 import type { Logger } from 'pino';
 import type { Clock } from 'redrive';
-import { shortened } from './redact.ts';
+import { shortened } from './log/redact.ts';
 
 export interface WebhookOptions {
   url: string;

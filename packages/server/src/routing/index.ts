@@ -13,7 +13,7 @@ import {
   type RoutingPolicy,
   routingPolicyEntry,
 } from 'redrive';
-import type { RouteCounts } from '../observe/route-counts.ts';
+import type { RouteCounts } from '../observe/metrics/route-counts.ts';
 import type { Settings } from '../settings/settings.ts';
 import { createRouterSet, type RouterSet, type SetRouterOptions } from './router-set.ts';
 import { openSessions, type Sessions } from './sessions.ts';

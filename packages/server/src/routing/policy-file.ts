@@ -2,7 +2,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isConfigError, parseRoutingPolicy, type RoutingPolicy } from 'redrive';
-import { faultPlace } from '../http/json-place.ts';
+import { faultPlace } from '../http/reading/json-place.ts';
 import { tooDeepAt } from '../json-depth.ts';
 
 /** The gateway's file in the same folder. It is no policy. */

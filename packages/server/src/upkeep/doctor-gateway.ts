@@ -1,5 +1,5 @@
 import { guardedConnections } from '@redrive/engine/http';
-import { ProviderBook } from '../gateway/provider-book.ts';
+import { ProviderRegistry } from '../gateway/provider-registry.ts';
 import {
   listPolicyFiles,
   parsePolicyText,
@@ -19,7 +19,7 @@ export async function examineGateway(settings: Settings): Promise<Finding[]> {
   const { routingDir: dir, routingGateway, variables: env } = settings;
   if (dir === undefined || routingGateway === 'off') return [];
   const connections = guardedConnections({ allow: allowOf(settings) });
-  const book = new ProviderBook({
+  const book = new ProviderRegistry({
     read: (known) => readPolicyFile(dir, PROVIDERS_FILE, known),
     env,
     idleMs: settings.routingGatewayIdleMs,
@@ -43,7 +43,7 @@ export async function examineGateway(settings: Settings): Promise<Finding[]> {
   ];
 }
 
-async function policiesWithout(book: ProviderBook, dir: string): Promise<Finding[]> {
+async function policiesWithout(book: ProviderRegistry, dir: string): Promise<Finding[]> {
   const found: Finding[] = [];
   // A folder that cannot be read is told by the look at the policies.
   const { names } = await listPolicyFiles(dir).catch(() => ({ names: [] }));

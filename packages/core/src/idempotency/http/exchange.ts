@@ -1,5 +1,5 @@
 import { ConfigError } from '../../errors.ts';
-import { show } from '../../faults.ts';
+import { show } from '../../options/faults.ts';
 import { isIdempotencyError } from '../idempotency-error.ts';
 import { type Claim, idempotent } from '../idempotent.ts';
 import { idempotencyKey } from '../key.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, it, vi } from 'vitest';
-import type { AuditEntry } from '../../audit-events.ts';
+import type { AuditEntry } from '../../audit/audit-events.ts';
 import { virtualClock } from '../../virtual-clock.ts';
 import { memoryIdempotency } from '../memory.ts';
 import type { IdempotencyStore } from '../store.ts';

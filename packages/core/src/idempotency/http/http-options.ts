@@ -1,5 +1,5 @@
 import { ConfigError, type Fault } from '../../errors.ts';
-import { type Fields, readFields } from '../../fields.ts';
+import { type Fields, readFields } from '../../options/fields.ts';
 import { type IdempotentOptions, readIdempotentOptions } from '../options.ts';
 import { type IdempotencyStore, isIdempotencyStore } from '../store.ts';
 

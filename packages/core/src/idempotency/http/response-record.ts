@@ -1,4 +1,4 @@
-import { isObject } from '../../fields.ts';
+import { isObject } from '../../options/fields.ts';
 
 /** A response as it is stored and sent again. */
 export interface KeptResponse {

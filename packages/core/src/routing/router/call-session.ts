@@ -1,7 +1,7 @@
-import { isThenable, notify } from '../../notify.ts';
-import type { Runtime } from '../../runtime.ts';
+import { isThenable, notify } from '../../run/notify.ts';
+import type { Runtime } from '../../run/runtime.ts';
 import { reportFault } from '../../system.ts';
-import { Watch } from '../../watch.ts';
+import { Watch } from '../../run/watch.ts';
 import { scalarText } from '../read-document.ts';
 import { isSession, type RouteContext, type StickySession } from '../route-context.ts';
 import { countsForBreaker, isRateLimit } from './failure-status.ts';

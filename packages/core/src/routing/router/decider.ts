@@ -1,4 +1,4 @@
-import { notify } from '../../notify.ts';
+import { notify } from '../../run/notify.ts';
 import { decideRoute, type RouteDecision } from '../decide-route.ts';
 import type { DetailLevel } from '../explain-route.ts';
 import type { RouteDecided } from '../route-audit.ts';

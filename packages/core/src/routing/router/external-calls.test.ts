@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import { replayAudit } from '../../audit.ts';
-import type { AuditEntry } from '../../audit-events.ts';
+import { replayAudit } from '../../audit/audit.ts';
+import type { AuditEntry } from '../../audit/audit-events.ts';
 import { virtualClock } from '../../virtual-clock.ts';
 import type { RouteContext } from '../route-context.ts';
 import type { RoutingPolicyDocument } from '../routing-fields.ts';

@@ -1,6 +1,6 @@
 /** For callers that call the providers themselves, in any language: decisions by the router's state, and reports that feed it. */
 import { ConfigError, type Fault } from '../../errors.ts';
-import { show } from '../../faults.ts';
+import { show } from '../../options/faults.ts';
 import type { RouteDecision } from '../decide-route.ts';
 import { scalarText } from '../read-document.ts';
 import { refuseProvider, type RouteContext } from '../route-context.ts';

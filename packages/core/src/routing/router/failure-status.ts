@@ -1,4 +1,4 @@
-import type { Failure } from '../../failure.ts';
+import type { Failure } from '../../failure/failure.ts';
 
 const timeouts = /TIMEOUT|ETIMEDOUT|DEADLINE/;
 const connections =

@@ -1,11 +1,11 @@
-import { AttemptContext } from '../../attempt.ts';
-import { dispose } from '../../dispose.ts';
-import { examine } from '../../evidence.ts';
-import type { Failure } from '../../failure.ts';
-import { isThenable } from '../../notify.ts';
-import type { Attempt, Runtime } from '../../runtime.ts';
+import { AttemptContext } from '../../run/attempt.ts';
+import { dispose } from '../../run/dispose.ts';
+import { examine } from '../../failure/evidence.ts';
+import type { Failure } from '../../failure/failure.ts';
+import { isThenable } from '../../run/notify.ts';
+import type { Attempt, Runtime } from '../../run/runtime.ts';
 import { reportFault } from '../../system.ts';
-import { Watch } from '../../watch.ts';
+import { Watch } from '../../run/watch.ts';
 import { scalarText } from '../read-document.ts';
 import { statusOfFailure } from './failure-status.ts';
 import type { ProviderState } from './provider-health.ts';

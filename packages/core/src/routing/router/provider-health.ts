@@ -1,6 +1,6 @@
-import { type Breaker, createBreaker } from '../../breaker.ts';
+import { type Breaker, createBreaker } from '../../circuit/breaker.ts';
 import type { Clock } from '../../clock.ts';
-import type { Failure } from '../../failure.ts';
+import type { Failure } from '../../failure/failure.ts';
 import type { RoutingPolicy } from '../routing-policy.ts';
 import { countsForBreaker, isRateLimit, isSuccess } from './failure-status.ts';
 

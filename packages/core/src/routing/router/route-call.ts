@@ -1,6 +1,6 @@
-import type { Runtime } from '../../runtime.ts';
+import type { Runtime } from '../../run/runtime.ts';
 import { reportFault } from '../../system.ts';
-import { Watch } from '../../watch.ts';
+import { Watch } from '../../run/watch.ts';
 import type { RouteDecision } from '../decide-route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { CallSession } from './call-session.ts';

@@ -1,11 +1,11 @@
-import type { AuditEntry } from '../../audit-events.ts';
-import type { Budget } from '../../budget.ts';
+import type { AuditEntry } from '../../audit/audit-events.ts';
+import type { Budget } from '../../limits/budget.ts';
 import type { Clock, Random } from '../../clock.ts';
-import type { Duration } from '../../duration.ts';
+import type { Duration } from '../../policy/duration.ts';
 import { ConfigError, type Fault } from '../../errors.ts';
-import type { Failure } from '../../failure.ts';
-import { nearest } from '../../faults.ts';
-import { defaultOf, type Fields, readFields, type Values } from '../../fields.ts';
+import type { Failure } from '../../failure/failure.ts';
+import { nearest } from '../../options/faults.ts';
+import { defaultOf, type Fields, readFields, type Values } from '../../options/fields.ts';
 import { systemClock, systemRandom } from '../../system.ts';
 import type { DetailLevel } from '../explain-route.ts';
 import type { RoutingPolicy } from '../routing-policy.ts';

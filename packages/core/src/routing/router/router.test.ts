@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, it, vi } from 'vitest';
-import { createBudget } from '../../budget.ts';
+import { createBudget } from '../../limits/budget.ts';
 import { type VirtualClock, virtualClock } from '../../virtual-clock.ts';
 import type { RoutingPolicyDocument } from '../routing-fields.ts';
 import type { RouteAttempt } from './leg.ts';

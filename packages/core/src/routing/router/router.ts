@@ -1,7 +1,7 @@
-import type { AuditEntry } from '../../audit-events.ts';
+import type { AuditEntry } from '../../audit/audit-events.ts';
 import type { Clock } from '../../clock.ts';
 import { ConfigError } from '../../errors.ts';
-import { notify } from '../../notify.ts';
+import { notify } from '../../run/notify.ts';
 import type { RouteDecision } from '../decide-route.ts';
 import type { DetailLevel, RouteExplanation } from '../explain-route.ts';
 import { scalarText } from '../read-document.ts';

@@ -1,4 +1,4 @@
-import { notify } from '../../notify.ts';
+import { notify } from '../../run/notify.ts';
 
 export interface StreamOptions {
   /** Whether a chunk is content. Chunks before the first content are kept back, so that a fallback is still possible. Default: every chunk is. */

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { ConfigError } from 'redrive';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import type { AuditEvent } from '../../ports/audit.ts';
-import { auditSuite } from '../../testing/audit-suite.ts';
+import { auditSuite } from '../../testing/audit/audit-suite.ts';
 import { jsonlFile, readJsonl } from './index.ts';
 
 let root: string;

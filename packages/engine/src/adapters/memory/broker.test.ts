@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Received } from '../../ports/broker.ts';
-import { brokerSuite } from '../../testing/broker-suite.ts';
+import { brokerSuite } from '../../testing/broker/broker-suite.ts';
 import { memoryBroker } from './index.ts';
 
 const bytes = new Uint8Array([1]);

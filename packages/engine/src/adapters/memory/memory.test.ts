@@ -1,10 +1,10 @@
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, test } from 'vitest';
-import { auditSuite } from '../../testing/audit-suite.ts';
-import { inboxSuite } from '../../testing/inbox-suite.ts';
-import { modelSuite } from '../../testing/model.ts';
+import { auditSuite } from '../../testing/audit/audit-suite.ts';
+import { inboxSuite } from '../../testing/inbox/inbox-suite.ts';
+import { modelSuite } from '../../testing/model/model.ts';
 import { newTask } from '../../testing/fixtures.ts';
-import { scheduleSuite } from '../../testing/schedule-suite.ts';
+import { scheduleSuite } from '../../testing/schedule/schedule-suite.ts';
 import type { StoreSetup } from '../../testing/stage.ts';
 import { memory, MemoryAudit } from './index.ts';
 

@@ -5,7 +5,7 @@ import {
   sharedServer,
 } from '@redrive/services/vitest';
 import { afterAll, beforeAll, test } from 'vitest';
-import { brokerSuite } from '../../testing/broker-suite.ts';
+import { brokerSuite } from '../../testing/broker/broker-suite.ts';
 import { nats } from './index.ts';
 
 for (const version of ['2.9', '2.15'] as const) {

@@ -1,7 +1,7 @@
 import { ConfigError } from 'redrive';
 import { describe, expect, it, test } from 'vitest';
 import type { AuditEvent } from '../../ports/audit.ts';
-import { auditSuite } from '../../testing/audit-suite.ts';
+import { auditSuite } from '../../testing/audit/audit-suite.ts';
 import { otelAudit, type OtelAuditRecord } from './index.ts';
 
 const event: AuditEvent = {

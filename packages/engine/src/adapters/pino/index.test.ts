@@ -7,7 +7,7 @@ import { type DestinationStream, pino } from 'pino';
 import { ConfigError } from 'redrive';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type { AuditEvent } from '../../ports/audit.ts';
-import { auditSuite } from '../../testing/audit-suite.ts';
+import { auditSuite } from '../../testing/audit/audit-suite.ts';
 import { pinoAudit } from './index.ts';
 
 const event: AuditEvent = { event_type: 'retry_attempt', timestamp: '2026-01-01T00:00:00.000Z' };

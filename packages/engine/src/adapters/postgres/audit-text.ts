@@ -1,6 +1,6 @@
 import type { AuditQuery } from '../../ports/audit.ts';
 import { auditKeyOf } from '../../erase/audit-key.ts';
-import { messageKey, namesMessage } from './audit-schema.ts';
+import { messageKey, namesMessage } from './schema/audit-schema.ts';
 import type { Params } from './batch.ts';
 import { boundedMs, idOf } from './bounds.ts';
 import type { Names } from './names.ts';

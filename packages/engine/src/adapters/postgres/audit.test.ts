@@ -2,7 +2,7 @@ import { type Database, describePostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AuditEvent } from '../../ports/audit.ts';
-import { auditSuite } from '../../testing/audit-suite.ts';
+import { auditSuite } from '../../testing/audit/audit-suite.ts';
 import { auditText } from './audit-text.ts';
 import { Params } from './batch.ts';
 import { migratePostgres, postgres } from './index.ts';

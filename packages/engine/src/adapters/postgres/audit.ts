@@ -10,11 +10,11 @@ import {
   REGISTER_AGAIN_MS,
 } from '../../ports/audit.ts';
 import { encodeArray } from './arrays.ts';
-import { messageKey, namesMessage } from './audit-schema.ts';
+import { messageKey, namesMessage } from './schema/audit-schema.ts';
 import { type AuditFilter, auditText, MAX_LOOKED_AT } from './audit-text.ts';
 import { Params, rowsOf } from './batch.ts';
 import { agoMs, countOf } from './bounds.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection/database.ts';
 import type { Names } from './names.ts';
 import { isTrue, numberOf, parsed } from './rows.ts';
 import { NOW } from './times.ts';

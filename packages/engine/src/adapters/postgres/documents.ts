@@ -1,5 +1,5 @@
 import { type JobHold, jobKey } from '../../ports/inbox.ts';
-import type { Session } from './database.ts';
+import type { Session } from './connection/database.ts';
 import type { Names } from './names.ts';
 import { numberOf } from './rows.ts';
 

@@ -1,25 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import type { Store } from '../../ports/store.ts';
-import { type Connections, LentConnections, OwnConnections } from './connections.ts';
-import { Database } from './database.ts';
-import { Listener } from './listen.ts';
-import { isCurrent, migrate, missing, type MigrationParts } from './migrate.ts';
+import { type Connections, LentConnections, OwnConnections } from './connection/connections.ts';
+import { Database } from './connection/database.ts';
+import { Listener } from './connection/listen.ts';
+import { isCurrent, migrate, missing, type MigrationParts } from './schema/migrate.ts';
 import { namesIn } from './names.ts';
-import { Notifier } from './notify.ts';
-import { type PostgresOptions, type PostgresSettings, readOptions } from './options.ts';
+import { Notifier } from './connection/notify.ts';
+import { type PostgresOptions, type PostgresSettings, readOptions } from './connection/options.ts';
 import { makeStickyTable } from './sticky.ts';
 import { PostgresStore } from './store.ts';
 
-export { type Advice, adviceOn } from './advice.ts';
-export type { PostgresClient, PostgresPool } from './database.ts';
-export { examine } from './examine.ts';
+export { type Advice, adviceOn } from './schema/advice.ts';
+export type { PostgresClient, PostgresPool } from './connection/database.ts';
+export { examine } from './schema/examine.ts';
 export {
   type PostgresIdempotency,
   postgresIdempotency,
   type PostgresIdempotencyOptions,
 } from './idempotency/store.ts';
-export type { Findings, Holder, IndexFinding, TableFinding } from './findings.ts';
-export type { PostgresOptions } from './options.ts';
+export type { Findings, Holder, IndexFinding, TableFinding } from './schema/findings.ts';
+export type { PostgresOptions } from './connection/options.ts';
 export { postgresSticky, type PostgresStickyOptions } from './sticky.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { EngineError } from '../../errors.ts';
 import type { TransactionClient } from '../../ports/schedule.ts';
-import type { Session } from './database.ts';
-import { faultOf, sqlState } from './faults.ts';
+import type { Session } from './connection/database.ts';
+import { faultOf, sqlState } from './connection/faults.ts';
 import type { Row } from './rows.ts';
 
 /** One round trip that changes nothing: outside of a transaction the server refuses it. */

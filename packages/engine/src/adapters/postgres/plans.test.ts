@@ -5,21 +5,21 @@ import type { ItemFilter } from '../../ports/inbox.ts';
 import type { ClaimFrom, Settlement } from '../../ports/schedule.ts';
 import { unreachable } from '../../testing/fixtures.ts';
 import { Params } from './batch.ts';
-import { censusText } from './census-text.ts';
-import { abandonText, claimText, peekText } from './claim-text.ts';
+import { censusText } from './inbox/census-text.ts';
+import { abandonText, claimText, peekText } from './schedule/claim-text.ts';
 import { migratePostgres } from './index.ts';
 import { namesIn } from './names.ts';
-import { linesText, lockText, plainText } from './act-text.ts';
-import { MAX_SCANNED, pageText } from './item-query.ts';
-import { freezeText, membersText, tallyText } from './members-text.ts';
+import { linesText, lockText, plainText } from './inbox/act-text.ts';
+import { MAX_SCANNED, pageText } from './inbox/item-query.ts';
+import { freezeText, membersText, tallyText } from './inbox/members-text.ts';
 import {
   advanceText,
   dropLinesText,
   lockLinesText,
   sweepText,
   takeLinesText,
-} from './lines-text.ts';
-import { renewText, settleText } from './settle-text.ts';
+} from './schedule/lines-text.ts';
+import { renewText, settleText } from './schedule/settle-text.ts';
 
 const itemTables = ['redrive_inbox', 'redrive_open', 'redrive_closed'];
 

@@ -1,5 +1,5 @@
 import type { StateDocument } from '../../ports/schedule.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection/database.ts';
 import type { Names } from './names.ts';
 import { numberOf, parsed, timeOf } from './rows.ts';
 import { msOf } from './times.ts';

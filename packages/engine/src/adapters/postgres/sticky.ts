@@ -7,10 +7,10 @@ import {
   type SharedStickyOptions,
   type SharedStickyStore,
 } from '../../ports/sticky.ts';
-import { type Connections, LentConnections, OwnConnections } from './connections.ts';
-import { Database } from './database.ts';
+import { type Connections, LentConnections, OwnConnections } from './connection/connections.ts';
+import { Database } from './connection/database.ts';
 import { quoteName, quoteText } from './names.ts';
-import { type PostgresOptions, readOptions } from './options.ts';
+import { type PostgresOptions, readOptions } from './connection/options.ts';
 import { numberOf } from './rows.ts';
 
 /** A router waits for its sessions for a second. */

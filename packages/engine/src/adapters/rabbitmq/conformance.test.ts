@@ -5,7 +5,7 @@ import {
   sharedServer,
 } from '@redrive/services/vitest';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { brokerSuite } from '../../testing/broker-suite.ts';
+import { brokerSuite } from '../../testing/broker/broker-suite.ts';
 import { rabbitmq } from './index.ts';
 
 /** The server may have to start first, on a busy machine. */

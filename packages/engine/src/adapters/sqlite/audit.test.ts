@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { systemClock } from 'redrive/internal';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditEvent } from '../../ports/audit.ts';
-import { auditSuite } from '../../testing/audit-suite.ts';
+import { auditSuite } from '../../testing/audit/audit-suite.ts';
 import { auditSink, AuditTable } from './audit.ts';
 import { connect, connectReader } from './connection.ts';
 import { Database } from './database.ts';

@@ -12,7 +12,7 @@ import {
 } from '../../ports/audit.ts';
 import { prepareRows, type Row } from './connection.ts';
 import type { Database } from './database.ts';
-import { messageKey, namesMessage } from './version-6.ts';
+import { messageKey, namesMessage } from './schema/version-6.ts';
 
 /** Rows of one statement, which costs as much as two of them. */
 const INSERT_AT_ONCE = 16;

@@ -2,8 +2,8 @@ import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from 'redrive';
 import type { Census } from '../../ports/store.ts';
 import type { Reason } from '../../model/task.ts';
-import { due, lost } from './agenda.ts';
-import { standsInLine } from './version-3.ts';
+import { due, lost } from './schedule/agenda.ts';
+import { standsInLine } from './schema/version-3.ts';
 
 /** How long the event loop stands still for one step, and how many rows may pass before a look at the clock. */
 const STEP_MS = 4;

@@ -4,7 +4,7 @@ import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqli
 import { EngineError } from '../../errors.ts';
 import { isCannotOpen } from './faults.ts';
 import { assertLocal } from './locality.ts';
-import { migrate } from './schema.ts';
+import { migrate } from './schema/schema.ts';
 
 /** How long a statement may wait for a lock with the event loop standing still. */
 const BUSY_TIMEOUT_MS = 20;

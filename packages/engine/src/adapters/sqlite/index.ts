@@ -5,8 +5,8 @@ import { readOptions, type SqliteOptions } from './options.ts';
 import { Statements } from './statements.ts';
 import { SqliteStore } from './store.ts';
 
-export { type Advice, adviceOn } from './advice.ts';
-export { examine, type Findings } from './examine.ts';
+export { type Advice, adviceOn } from './schema/advice.ts';
+export { examine, type Findings } from './schema/examine.ts';
 export { sqliteIdempotency } from './idempotency/store.ts';
 export type { SqliteOptions } from './options.ts';
 export { sqliteSticky } from './sticky.ts';

@@ -1,26 +1,26 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Task } from '../../model/task.ts';
-import { Actions } from './actions.ts';
-import { Agenda } from './agenda.ts';
+import { Actions } from './inbox/actions.ts';
+import { Agenda } from './schedule/agenda.ts';
 import { AuditTable } from './audit.ts';
-import { Changer } from './change.ts';
-import { Claimer } from './claim.ts';
+import { Changer } from './schedule/change.ts';
+import { Claimer } from './schedule/claim.ts';
 import { prepareRows, type Row } from './connection.ts';
-import { Eraser } from './erase.ts';
-import { GroupTable } from './groups.ts';
-import { InboxTable } from './inbox.ts';
-import { ItemList } from './item-list.ts';
-import { ItemStates } from './item-states.ts';
-import { JobTable } from './jobs.ts';
-import { LineTable } from './line-table.ts';
-import { Turns } from './lines.ts';
-import { Listing } from './listing.ts';
-import { OutboxTable } from './outbox.ts';
-import { Pruner } from './prune.ts';
+import { Eraser } from './inbox/erase.ts';
+import { GroupTable } from './inbox/groups.ts';
+import { InboxTable } from './inbox/inbox.ts';
+import { ItemList } from './inbox/item-list.ts';
+import { ItemStates } from './inbox/item-states.ts';
+import { JobTable } from './inbox/jobs.ts';
+import { LineTable } from './schedule/line-table.ts';
+import { Turns } from './schedule/lines.ts';
+import { Listing } from './inbox/listing.ts';
+import { OutboxTable } from './inbox/outbox.ts';
+import { Pruner } from './schedule/prune.ts';
 import { taskColumns, taskOf } from './rows.ts';
-import { Settler } from './settle.ts';
+import { Settler } from './schedule/settle.ts';
 import { StateTable } from './state.ts';
-import { TaskTable } from './tasks.ts';
+import { TaskTable } from './schedule/tasks.ts';
 
 /** Everything that is prepared once for a connection, by subject. */
 export class Statements {

@@ -24,11 +24,11 @@ import type {
 import type { Census, NotReached, Store } from '../../ports/store.ts';
 import type { NewTask, Task } from '../../model/task.ts';
 import { auditSink } from './audit.ts';
-import { blockedLanes } from './blocked.ts';
+import { blockedLanes } from './schedule/blocked.ts';
 import { census } from './census.ts';
 import type { Database } from './database.ts';
-import { type Filters, type Page, taskFilters } from './listing.ts';
-import { SqliteInbox } from './sqlite-inbox.ts';
+import { type Filters, type Page, taskFilters } from './inbox/listing.ts';
+import { SqliteInbox } from './inbox/sqlite-inbox.ts';
 import type { Statements } from './statements.ts';
 import { Watchers } from './watch.ts';
 import { Writer } from './writer.ts';

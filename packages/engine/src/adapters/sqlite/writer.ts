@@ -1,7 +1,7 @@
 import type { Clock } from 'redrive';
 import type { Hint } from '../../ports/schedule.ts';
 import type { Database } from './database.ts';
-import { Aftermath } from './lines.ts';
+import { Aftermath } from './schedule/lines.ts';
 import type { Statements } from './statements.ts';
 import type { Watchers } from './watch.ts';
 

@@ -12,7 +12,7 @@ export interface Mutant {
 export const mutants: readonly Mutant[] = [
   {
     name: 'settle before deliver',
-    file: 'dispatch/courier.ts',
+    file: 'dispatch/executor.ts',
     from: 'entry.delivery = this.#deliver(entry);',
     to: `void this.#settler.settle({ id: task.id, lease: task.lease ?? 0, to: 'done' });
     entry.delivery = this.#deliver(entry);`,
@@ -50,8 +50,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'start whatever was claimed',
     file: 'dispatch/dispatcher.ts',
-    from: 'if (this.#host.clock.monotonic() + needMs <= entry.leaseUntil) this.#courier.start(entry);',
-    to: 'if (needMs > 0) this.#courier.start(entry);',
+    from: 'if (this.#host.clock.monotonic() + needMs <= entry.leaseUntil) this.#executor.start(entry);',
+    to: 'if (needMs > 0) this.#executor.start(entry);',
     seed: 49,
   },
   {

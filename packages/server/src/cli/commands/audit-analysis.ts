@@ -1,16 +1,16 @@
 /** `redrive audit stats` and `redrive audit suggest`: what retries cost and bring, and which policy would fit. */
 import { type AuditStats, auditStats } from 'redrive';
 import { auditStatsView } from '../../http/audit-stats-view.ts';
-import { eventsOfServer, auditOfText, policiesOf } from '../audit-source.ts';
-import { statsLines } from '../audit-stats.ts';
-import { suggestionData, suggestionLines, suggestionOf } from '../audit-suggest.ts';
+import { eventsOfServer, auditOfText, policiesOf } from '../audit/audit-source.ts';
+import { statsLines } from '../audit/audit-stats.ts';
+import { suggestionData, suggestionLines, suggestionOf } from '../audit/audit-suggest.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, type Command, CommandError, exits, type Io } from '../command.ts';
 import { readTime } from '../inputs.ts';
-import { chunksOf } from '../lines.ts';
-import { limit } from '../listing.ts';
-import { outputOf } from '../output.ts';
-import { shown } from '../safe-text.ts';
+import { chunksOf } from '../terminal/lines.ts';
+import { limit } from '../tasks/listing.ts';
+import { outputOf } from '../terminal/output.ts';
+import { shown } from '../terminal/safe-text.ts';
 
 const trail =
   'The trail is one JSON object per line: a file of the jsonl sink, what redrive audit list --json has written, or - for ' +

@@ -1,15 +1,15 @@
 /** `redrive audit`: what was decided, and whether it comes out the same again. */
 import { type AuditEvent, replayAudit } from 'redrive';
 import { isAuditEntry } from '../answers.ts';
-import { auditOfServer, auditOfText, policiesOf } from '../audit-source.ts';
-import { replayLines } from '../audit-report.ts';
+import { auditOfServer, auditOfText, policiesOf } from '../audit/audit-source.ts';
+import { replayLines } from '../audit/audit-report.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, type Command, exits } from '../command.ts';
 import { readTime } from '../inputs.ts';
-import { limit, printList } from '../listing.ts';
-import { absolute, type Column, outputOf, relative } from '../output.ts';
-import { chunksOf } from '../lines.ts';
-import { shown } from '../safe-text.ts';
+import { limit, printList } from '../tasks/listing.ts';
+import { absolute, type Column, outputOf, relative } from '../terminal/output.ts';
+import { chunksOf } from '../terminal/lines.ts';
+import { shown } from '../terminal/safe-text.ts';
 import { commands as analysis } from './audit-analysis.ts';
 
 const columns: readonly Column[] = [

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { watchJob } from '../bulk-watch.ts';
+import { watchJob } from '../tasks/bulk-watch.ts';
 import { Client } from '../client.ts';
 import type { Io } from '../command.ts';
-import { outputOf } from '../output.ts';
+import { outputOf } from '../terminal/output.ts';
 import { answering, call, id, type Stage, stage } from '../stage.test.ts';
 
 describe('redrive bulk', () => {

@@ -1,15 +1,15 @@
 /** `redrive bulk`: many items of the inbox at once, as a job that the server carries out. */
 import { isJob, isMember, isPreview } from '../answers.ts';
-import { watchJob } from '../bulk-watch.ts';
+import { watchJob } from '../tasks/bulk-watch.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, type Command, exits } from '../command.ts';
 import { readId, usageError } from '../inputs.ts';
-import { jobLines } from '../job-lines.ts';
-import { limit, printList } from '../listing.ts';
-import { type Column, grid, outputOf, plural, relative } from '../output.ts';
-import { untilInterrupted } from '../progress.ts';
-import { shown } from '../safe-text.ts';
-import { filterOf, selection, type Selected } from '../selection.ts';
+import { jobLines } from '../tasks/job-lines.ts';
+import { limit, printList } from '../tasks/listing.ts';
+import { type Column, grid, outputOf, plural, relative } from '../terminal/output.ts';
+import { untilInterrupted } from '../terminal/progress.ts';
+import { shown } from '../terminal/safe-text.ts';
+import { filterOf, selection, type Selected } from '../tasks/selection.ts';
 import { destinationText, errorText, stateCell, textOf } from '../views.ts';
 import type { ItemView, JobView } from '../wire.ts';
 

@@ -1,5 +1,5 @@
 /** `redrive cancel`: tasks that are not wanted any more. */
-import { taskAction } from '../task-action.ts';
+import { taskAction } from '../tasks/task-action.ts';
 
 export const commands = [
   taskAction({

@@ -40,7 +40,7 @@ export const commands = [
       }
       const { origins } = reading;
       const shown = options.all ? origins : origins.filter(({ from }) => from !== 'default');
-      const { table } = await import('../terminal.ts');
+      const { table } = await import('../terminal/terminal.ts');
       const rows = shown.map(({ name, value, from }) => [name, value === '' ? '-' : value, from]);
       for (const line of table(rows, 3)) io.out(`${line}\n`);
       const rest = origins.length - shown.length;

@@ -15,8 +15,8 @@ import { wireAnswer } from '../../criteria/wire.ts';
 import { command, type Command, exits, type Io } from '../command.ts';
 import { entitiesOf, type Read } from '../entities.ts';
 import { readTime, usageError } from '../inputs.ts';
-import { facts, type Output, outputOf } from '../output.ts';
-import { shown } from '../safe-text.ts';
+import { facts, type Output, outputOf } from '../terminal/output.ts';
+import { shown } from '../terminal/safe-text.ts';
 
 const summaries: Readonly<Record<CriterionName, string>> = {
   isRetryDelayElapsed: 'Whether the delay since the last attempt is over.',

@@ -2,8 +2,8 @@
 import { systemClock } from 'redrive/internal';
 import { command, exits } from '../command.ts';
 import { usageError } from '../inputs.ts';
-import { outputOf } from '../output.ts';
-import { untilInterrupted } from '../progress.ts';
+import { outputOf } from '../terminal/output.ts';
+import { untilInterrupted } from '../terminal/progress.ts';
 
 const SECOND_MS = 1000;
 

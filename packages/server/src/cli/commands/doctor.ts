@@ -4,10 +4,10 @@ import type { Finding, Level } from '../../upkeep/finding.ts';
 import { isLane, isPageOf } from '../answers.ts';
 import { type Client, clientOf, connection, type Query } from '../client.ts';
 import { command, CommandError, exits } from '../command.ts';
-import { type Output, outputOf, plural } from '../output.ts';
-import { shown } from '../safe-text.ts';
+import { type Output, outputOf, plural } from '../terminal/output.ts';
+import { shown } from '../terminal/safe-text.ts';
 import { storeInput, storeOptions } from '../store-options.ts';
-import { type Style, wrap } from '../terminal.ts';
+import { type Style, wrap } from '../terminal/terminal.ts';
 import type { LaneView } from '../wire.ts';
 
 const signs: Readonly<Record<Level, { sign: string; style: Style }>> = {

@@ -1,5 +1,5 @@
 /** `redrive expedite`: tasks that should not wait any longer. */
-import { taskAction } from '../task-action.ts';
+import { taskAction } from '../tasks/task-action.ts';
 
 export const commands = [
   taskAction({

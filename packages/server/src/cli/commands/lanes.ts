@@ -2,10 +2,10 @@
 import { isLane, isLaneChange, isLaneCounts, isPageOf } from '../answers.ts';
 import { type Client, clientOf, connection } from '../client.ts';
 import { command, type Command, exits } from '../command.ts';
-import { limit, printList } from '../listing.ts';
-import { type Column, outputOf, plural } from '../output.ts';
-import { shown } from '../safe-text.ts';
-import { duration } from '../terminal.ts';
+import { limit, printList } from '../tasks/listing.ts';
+import { type Column, outputOf, plural } from '../terminal/output.ts';
+import { shown } from '../terminal/safe-text.ts';
+import { duration } from '../terminal/terminal.ts';
 import { stateCell, textOf } from '../views.ts';
 import type { LaneView } from '../wire.ts';
 

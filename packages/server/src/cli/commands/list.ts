@@ -2,9 +2,9 @@
 import { isTask } from '../answers.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, exits } from '../command.ts';
-import { limit, printList } from '../listing.ts';
-import { absolute, type Column, outputOf, relative } from '../output.ts';
-import { shown } from '../safe-text.ts';
+import { limit, printList } from '../tasks/listing.ts';
+import { absolute, type Column, outputOf, relative } from '../terminal/output.ts';
+import { shown } from '../terminal/safe-text.ts';
 import { destinationText, errorText, stateCell } from '../views.ts';
 import type { TaskView } from '../wire.ts';
 

@@ -27,7 +27,7 @@ export const commands = [
       }
       const { databaseFile } = await import('../../settings/data-dir.ts');
       const { move } = await import('../../upkeep/move.ts');
-      const { progressOf, summaryOf } = await import('../move-progress.ts');
+      const { progressOf, summaryOf } = await import('../terminal/move-progress.ts');
       const file = databaseFile(settings);
       const progress = progressOf(io, json);
       try {

@@ -3,12 +3,19 @@ import { isErasedItem, isGroup, isItem, isItemDetail } from '../answers.ts';
 import { type Client, clientOf, connection, ProblemError } from '../client.ts';
 import { command, type Command, exits, type Io } from '../command.ts';
 import { messageOf, readHeaders, readId, usageError } from '../inputs.ts';
-import { limit, printList } from '../listing.ts';
-import { absolute, type Column, grid, type Output, outputOf, relative } from '../output.ts';
-import { editItem } from '../review-edit.ts';
-import { itemLines } from '../review-item.ts';
-import { shown } from '../safe-text.ts';
-import { filterOf, selection } from '../selection.ts';
+import { limit, printList } from '../tasks/listing.ts';
+import {
+  absolute,
+  type Column,
+  grid,
+  type Output,
+  outputOf,
+  relative,
+} from '../terminal/output.ts';
+import { editItem } from '../tasks/review-edit.ts';
+import { itemLines } from '../tasks/review-item.ts';
+import { shown } from '../terminal/safe-text.ts';
+import { filterOf, selection } from '../tasks/selection.ts';
 import { destinationText, errorText, stateCell, textOf } from '../views.ts';
 import type { ErasedItem, GroupView, ItemView } from '../wire.ts';
 

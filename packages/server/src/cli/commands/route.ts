@@ -5,11 +5,11 @@ import { PROVIDERS_FILE } from '../../routing/policy-file.ts';
 import { decisionView } from '../../routing/views.ts';
 import { command, type Command, exits } from '../command.ts';
 import { usageError } from '../inputs.ts';
-import { type Output, outputOf, plural } from '../output.ts';
+import { type Output, outputOf, plural } from '../terminal/output.ts';
 import { readContext, readPolicy, type ReadPolicy, usablePolicy } from '../route/policy-input.ts';
 import { readScript, type Story, tellStory } from '../route/story.ts';
 import { drawStory } from '../route/timeline.ts';
-import { prettyJson, shown } from '../safe-text.ts';
+import { prettyJson, shown } from '../terminal/safe-text.ts';
 
 const seedOption = (usual: string) =>
   ({

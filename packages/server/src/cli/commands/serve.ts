@@ -56,7 +56,7 @@ export const commands = [
         throw startError(error);
       }
       if (settings.logFormat === 'pretty') {
-        const { banner } = await import('../banner.ts');
+        const { banner } = await import('../terminal/banner.ts');
         io.out(await banner(settings, url, io));
       }
       try {

@@ -2,8 +2,8 @@
 import { isTaskDetail } from '../answers.ts';
 import { clientOf, connection } from '../client.ts';
 import { command, exits } from '../command.ts';
-import { facts, type Output, outputOf } from '../output.ts';
-import { shown } from '../safe-text.ts';
+import { facts, type Output, outputOf } from '../terminal/output.ts';
+import { shown } from '../terminal/safe-text.ts';
 import {
   attemptLines,
   destinationText,

@@ -9,7 +9,7 @@ import { compare, type Comparison, type Jitter, jitters } from '../simulate/comp
 import { drawPicture } from '../simulate/picture.ts';
 import { readPolicy, readPreset } from '../simulate/policy-source.ts';
 import { drawScreen } from '../simulate/screen.ts';
-import { terminalOf } from '../terminal.ts';
+import { terminalOf } from '../terminal/terminal.ts';
 
 type Dashed<Name extends string> = Name extends `${infer Head}${infer Tail}`
   ? `${Head extends Lowercase<Head> ? Head : `-${Lowercase<Head>}`}${Dashed<Tail>}`

@@ -3,12 +3,12 @@ import { isReceipt } from '../answers.ts';
 import { type Client, clientOf, connection } from '../client.ts';
 import { command, exits, type Io } from '../command.ts';
 import { messageOf, readHeaders, readJson, readTime, usageError } from '../inputs.ts';
-import { chunksOf, linesOf } from '../lines.ts';
-import { moment, type Output, outputOf, plural } from '../output.ts';
-import { LiveArea } from '../progress.ts';
-import { shown } from '../safe-text.ts';
-import { MAX_LINE_BYTES, type Rejection, submitMany, type Tally } from '../submit-many.ts';
-import { count } from '../terminal.ts';
+import { chunksOf, linesOf } from '../terminal/lines.ts';
+import { moment, type Output, outputOf, plural } from '../terminal/output.ts';
+import { LiveArea } from '../terminal/progress.ts';
+import { shown } from '../terminal/safe-text.ts';
+import { MAX_LINE_BYTES, type Rejection, submitMany, type Tally } from '../tasks/submit-many.ts';
+import { count } from '../terminal/terminal.ts';
 
 const classes = ['transient', 'business', 'technical', 'unknown'] as const;
 

@@ -1,5 +1,5 @@
 /** `redrive succeeded`: what a queue took over, and has worked there. */
-import { taskAction } from '../task-action.ts';
+import { taskAction } from '../tasks/task-action.ts';
 
 export const commands = [
   taskAction({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { visibleLength } from '../terminal.ts';
+import { visibleLength } from '../terminal/terminal.ts';
 import { id, stage } from '../stage.test.ts';
 
 const evil = '\u001b]0;owned\u0007\u009b31m\u202e';

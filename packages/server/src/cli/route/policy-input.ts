@@ -5,8 +5,8 @@ import type { RouteContext, RoutingPolicy } from 'redrive';
 import { fault, parsePolicyText, type PolicyFileFault } from '../../routing/policy-file.ts';
 import { CommandError, exits, type Io } from '../command.ts';
 import { readJson, usageError } from '../inputs.ts';
-import { unreadable } from '../lines.ts';
-import { shown } from '../safe-text.ts';
+import { unreadable } from '../terminal/lines.ts';
+import { shown } from '../terminal/safe-text.ts';
 
 const MAX_BYTES = 1024 * 1024;
 

@@ -12,7 +12,7 @@ import {
 import { didYouMean, durationMs, nearest } from 'redrive/internal';
 import { virtualClock } from 'redrive/testing';
 import { usageError } from '../inputs.ts';
-import { shown } from '../safe-text.ts';
+import { shown } from '../terminal/safe-text.ts';
 
 /** How one call of a provider ends. */
 interface Step {

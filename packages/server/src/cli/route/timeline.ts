@@ -1,8 +1,8 @@
 /** A story as a picture: a lane for each provider, calls and waits to scale, and a line for each step with its reason. */
 import type { RouteAttemptRecord, RoutingPolicy } from 'redrive';
-import { type Cell, grid, type Output, plural } from '../output.ts';
-import { shown } from '../safe-text.ts';
-import { cut, duration, type Style } from '../terminal.ts';
+import { type Cell, grid, type Output, plural } from '../terminal/output.ts';
+import { shown } from '../terminal/safe-text.ts';
+import { cut, duration, type Style } from '../terminal/terminal.ts';
 import type { Story, Told } from './story.ts';
 
 const MAX_LABEL = 20;

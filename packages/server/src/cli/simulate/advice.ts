@@ -1,6 +1,6 @@
 /** What a comparison says about a policy, in a few sentences. */
 import { type DefinedPolicy, type Policy, simulate, type Simulation } from 'redrive';
-import { count } from '../terminal.ts';
+import { count } from '../terminal/terminal.ts';
 import type { Comparison, Jitter } from './compare.ts';
 
 /** The most important first; nothing where there is nothing to say. */

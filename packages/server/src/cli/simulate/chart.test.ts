@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { terminalOf } from '../terminal.ts';
+import { terminalOf } from '../terminal/terminal.ts';
 import { chartTop, drawChart, drawOutage, drawSparkline } from './chart.ts';
 import type { Column } from './columns.ts';
 

@@ -1,5 +1,5 @@
 /** Load over time as a chart in the terminal. */
-import { count, duration, level, type Style, type Terminal } from '../terminal.ts';
+import { count, duration, level, type Style, type Terminal } from '../terminal/terminal.ts';
 import {
   type Column,
   heightAfter,

@@ -1,6 +1,6 @@
 /** The comparison as an SVG: one row of load per jitter, on one scale, with its numbers beside it. */
 import type { DefinedPolicy, Simulation } from 'redrive';
-import { count, duration } from '../terminal.ts';
+import { count, duration } from '../terminal/terminal.ts';
 import {
   type Column,
   columnsOf,

@@ -1,6 +1,6 @@
 import { definePolicy, type Policy, presets, simulate, type World } from 'redrive';
 import { describe, expect, it } from 'vitest';
-import { terminalOf, visibleLength } from '../terminal.ts';
+import { terminalOf, visibleLength } from '../terminal/terminal.ts';
 import { FINE_BUCKET_MS } from './columns.ts';
 import { compare } from './compare.ts';
 import { drawScreen } from './screen.ts';

@@ -1,6 +1,13 @@
 /** What `redrive simulate` prints. */
 import type { Simulation } from 'redrive';
-import { count, duration, table, type Terminal, visibleLength, wrap } from '../terminal.ts';
+import {
+  count,
+  duration,
+  table,
+  type Terminal,
+  visibleLength,
+  wrap,
+} from '../terminal/terminal.ts';
 import { advise } from './advice.ts';
 import {
   chartColumns,

@@ -1,6 +1,6 @@
 /** Policies, worlds and numbers in words, for the screen and for the picture. */
 import { type DefinedPolicy, type DefinedWorld, delayFor, type Policy } from 'redrive';
-import { count, duration } from '../terminal.ts';
+import { count, duration } from '../terminal/terminal.ts';
 import type { outcomes } from './columns.ts';
 
 export const outcomeWords: Record<(typeof outcomes)[number], string> = {

@@ -1,7 +1,7 @@
 import { definePolicy, delayFor, type Policy } from 'redrive';
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
-import { terminalOf, visibleLength } from '../../cli/terminal.ts';
+import { terminalOf, visibleLength } from '../../cli/terminal/terminal.ts';
 import { play } from './play.ts';
 import { drawSchedule } from './schedule.ts';
 import { policy, type Story, stories } from './stories.ts';

@@ -1,7 +1,7 @@
 /** Plays one call with the real `retry`, and prints what happens as it happens. */
 import { type Clock, explain, retry, type RetryEvent } from 'redrive';
 import { seededRandom } from 'redrive/testing';
-import { bar, duration, type Terminal, wrap } from '../../cli/terminal.ts';
+import { bar, duration, type Terminal, wrap } from '../../cli/terminal/terminal.ts';
 import type { Story } from './stories.ts';
 
 const INDENT = ' '.repeat(9);

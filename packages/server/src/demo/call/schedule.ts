@@ -1,6 +1,6 @@
 /** A policy's waits, one line each: where each would be without jitter, and where jitter may put it. */
 import { delayFor, definePolicy, type Policy } from 'redrive';
-import { duration, type Terminal, wrap } from '../../cli/terminal.ts';
+import { duration, type Terminal, wrap } from '../../cli/terminal/terminal.ts';
 
 const MAX_LINES = 10;
 

@@ -1,6 +1,6 @@
 /** A flaky call, retried before your eyes: what `retry` does in a process, without a service. */
 import type { Clock } from 'redrive';
-import { type Terminal, wrap } from '../../cli/terminal.ts';
+import { type Terminal, wrap } from '../../cli/terminal/terminal.ts';
 import { play } from './play.ts';
 import { drawSchedule } from './schedule.ts';
 import { pause, policy, stories } from './stories.ts';

@@ -1,7 +1,7 @@
 import type { Engine } from '@redrive/engine';
 import { type AuditStatsFold, createAuditStats } from 'redrive';
 import { auditStatsView } from '../audit-stats-view.ts';
-import { cursorOf, placeOf } from '../cursor.ts';
+import { cursorOf, placeOf } from '../reading/cursor.ts';
 import { AuditStats, AuditStatsFilter } from '../schemas/audit-stats.ts';
 import { listOf } from '../schemas/common.ts';
 import { AuditEntry, AuditFilter } from '../schemas/service.ts';

@@ -1,13 +1,13 @@
 import type { Engine, JobReport, Selection as EngineSelection } from '@redrive/engine';
 import type { Static } from 'typebox';
 import { Type } from 'typebox';
-import { cursorOf, placeOf } from '../cursor.ts';
-import { readDestination } from '../destination.ts';
-import type { WireFault } from '../faults.ts';
+import { cursorOf, placeOf } from '../reading/cursor.ts';
+import { readDestination } from '../reading/destination.ts';
+import type { WireFault } from '../reading/faults.ts';
 import { BulkStart, JobPage, JobPath, Member, MemberFilter } from '../schemas/bulk.ts';
 import { listOf, ref } from '../schemas/common.ts';
 import { Nothing, Preview, Selection } from '../schemas/review.ts';
-import { invalid } from '../validate.ts';
+import { invalid } from '../reading/validate.ts';
 import { itemView, jobView, memberView } from '../views.ts';
 import { filterIn } from './review.ts';
 import { about, answers, answersToBody, type App, forRole, type Routes } from './route.ts';

@@ -6,7 +6,7 @@ import type { RecentAnswer } from '../../criteria/recent.ts';
 import { settingsFaults, settingsView } from '../../criteria/settings.ts';
 import { answerJson, wireAnswer } from '../../criteria/wire.ts';
 import type { ServiceContext } from '../../service-context.ts';
-import { type WireFault, wireFaults } from '../faults.ts';
+import { type WireFault, wireFaults } from '../reading/faults.ts';
 import { Problem } from '../problem.ts';
 import {
   CriterionAnswer,
@@ -15,7 +15,7 @@ import {
   CriterionRequest,
   RecentList,
 } from '../schemas/criteria.ts';
-import { invalid } from '../validate.ts';
+import { invalid } from '../reading/validate.ts';
 import { about, answers, answersToBody, forRole, type Routes } from './route.ts';
 
 type Body = Static<typeof CriterionRequest>;

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { cursorOf, nameOf } from '../cursor.ts';
+import { cursorOf, nameOf } from '../reading/cursor.ts';
 import { Nothing } from '../schemas/review.ts';
 import { LaneChange, LaneFilter, LaneList, LanePath } from '../schemas/service.ts';
 import { laneView } from '../views.ts';

@@ -2,10 +2,10 @@ import { type DefinedPolicy, definePolicy, simulate } from 'redrive';
 import { didYouMean, nearest } from 'redrive/internal';
 import type { Static } from 'typebox';
 import type { Settings } from '../../settings/settings.ts';
-import { wireFaults } from '../faults.ts';
+import { wireFaults } from '../reading/faults.ts';
 import { Problem } from '../problem.ts';
 import { Simulation, SimulationRequest } from '../schemas/service.ts';
-import { invalid } from '../validate.ts';
+import { invalid } from '../reading/validate.ts';
 import { simulationView } from '../views.ts';
 import { about, answersToBody, type Routes } from './route.ts';
 

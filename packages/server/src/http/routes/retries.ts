@@ -5,7 +5,7 @@ import type { Around } from '../intake.ts';
 import { Envelope, IdempotencyKey, RetryRequest, Taken } from '../schemas/retries.ts';
 import { ref } from '../schemas/common.ts';
 import { takeMany, takeOne } from '../taking.ts';
-import { checkOf, invalid } from '../validate.ts';
+import { checkOf, invalid } from '../reading/validate.ts';
 
 const checkEnvelope = checkOf(Envelope);
 const checkKey = checkOf(IdempotencyKey);

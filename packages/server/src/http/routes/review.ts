@@ -6,10 +6,10 @@ import type {
 } from '@redrive/engine';
 import type { Static } from 'typebox';
 import { Type } from 'typebox';
-import { cursorOf, pairOf, placeOf } from '../cursor.ts';
-import { readDestination } from '../destination.ts';
+import { cursorOf, pairOf, placeOf } from '../reading/cursor.ts';
+import { readDestination } from '../reading/destination.ts';
 import { KEPT_FOR } from '../idempotency.ts';
-import { readBase64 } from '../payload.ts';
+import { readBase64 } from '../reading/payload.ts';
 import { Problem } from '../problem.ts';
 import { listOf, ref } from '../schemas/common.ts';
 import {
@@ -23,7 +23,7 @@ import {
   Nothing,
   Notes,
 } from '../schemas/review.ts';
-import { invalid } from '../validate.ts';
+import { invalid } from '../reading/validate.ts';
 import { groupView, itemDetail, itemView } from '../views.ts';
 import { about, answers, answersToBody, type App, forRole, type Routes } from './route.ts';
 import { laneIn } from './tasks.ts';

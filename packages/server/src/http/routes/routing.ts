@@ -10,7 +10,7 @@ import { didYouMean, nearest } from 'redrive/internal';
 import type { Static } from 'typebox';
 import { decisionView, faultView, policyView, providerViews } from '../../routing/views.ts';
 import type { ServiceContext } from '../../service-context.ts';
-import { pointer, type WireFault } from '../faults.ts';
+import { pointer, type WireFault } from '../reading/faults.ts';
 import { Problem } from '../problem.ts';
 import {
   DecideRequest,
@@ -21,7 +21,7 @@ import {
   ProviderList,
   ProvidersQuery,
 } from '../schemas/routing.ts';
-import { invalid } from '../validate.ts';
+import { invalid } from '../reading/validate.ts';
 import { about, answers, answersToBody, forRole, type Routes } from './route.ts';
 
 type Routing = ServiceContext['routing'];

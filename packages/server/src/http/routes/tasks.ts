@@ -1,13 +1,13 @@
 import { type Destination, type Engine, laneOf, type Task, type TaskQuery } from '@redrive/engine';
 import type { Static } from 'typebox';
 import { Type } from 'typebox';
-import { cursorOf, placeOf } from '../cursor.ts';
-import { readDestination } from '../destination.ts';
+import { cursorOf, placeOf } from '../reading/cursor.ts';
+import { readDestination } from '../reading/destination.ts';
 import { Problem } from '../problem.ts';
 import { listOf, ref } from '../schemas/common.ts';
 import { type Acted, TaskFilter, TaskPath, WhichTask } from '../schemas/retries.ts';
 import { Nothing } from '../schemas/review.ts';
-import { invalid } from '../validate.ts';
+import { invalid } from '../reading/validate.ts';
 import { placeView, taskDetail, taskView } from '../views.ts';
 import { about, answers, answersToBody, forRole, type Routes } from './route.ts';
 

@@ -1,5 +1,5 @@
 /** What the schemas of several resources are made of. */
-import { MAX_CURSOR } from '../cursor.ts';
+import { MAX_CURSOR } from '../reading/cursor.ts';
 import { type TSchema, Type } from 'typebox';
 
 /** One of a few words. */

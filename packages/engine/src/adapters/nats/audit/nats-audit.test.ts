@@ -6,7 +6,7 @@ import { ConfigError } from 'redrive';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { EngineError } from '../../../errors.ts';
 import type { AuditEvent } from '../../../ports/audit.ts';
-import { auditSuite, type OpenedAudit } from '../../../testing/audit-suite.ts';
+import { auditSuite, type OpenedAudit } from '../../../testing/audit/audit-suite.ts';
 import { createTestEngine } from '../../../testing/test-engine.ts';
 import { natsAudit } from '../index.ts';
 

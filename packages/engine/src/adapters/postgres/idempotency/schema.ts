@@ -1,5 +1,5 @@
 import { EngineError, isEngineError } from '../../../errors.ts';
-import type { Database, Session } from '../database.ts';
+import type { Database, Session } from '../connection/database.ts';
 import { quoteName, quoteText } from '../names.ts';
 import { numberOf, type Row } from '../rows.ts';
 

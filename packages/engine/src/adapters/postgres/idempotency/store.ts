@@ -7,10 +7,10 @@ import type {
   Outcome,
 } from 'redrive';
 import type { TransactionClient } from '../../../ports/schedule.ts';
-import { LentConnections, OwnConnections } from '../connections.ts';
-import { Database, type PostgresPool, type Session } from '../database.ts';
+import { LentConnections, OwnConnections } from '../connection/connections.ts';
+import { Database, type PostgresPool, type Session } from '../connection/database.ts';
 import { join } from '../join.ts';
-import { type PostgresOptions, readOptions } from '../options.ts';
+import { type PostgresOptions, readOptions } from '../connection/options.ts';
 import type { Row } from '../rows.ts';
 import { isInPlace, type KeyNames, keyNamesIn, prepareKeys } from './schema.ts';
 import { type KeyTexts, textsFor } from './text.ts';

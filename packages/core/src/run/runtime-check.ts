@@ -1,0 +1,128 @@
+import { ConfigError, type Fault } from '../errors.ts';
+import { didYouMean, nearest, show } from '../options/faults.ts';
+import { isObject, joinPath } from '../options/fields.ts';
+import { policyFields } from '../policy/policy-fields.ts';
+import type { Listeners, RetryIf, Runtime } from './runtime.ts';
+
+/** What one part of a runtime takes: whether a value fits, and the end of the sentence "... is not". */
+interface Part {
+  fits(value: unknown): boolean;
+  wanted: string;
+  /** The functions of an object that may stand instead. */
+  members?: ReadonlySet<string>;
+}
+
+/**
+ * Refuses a runtime with a misspelt name or a value that cannot work, as policies are refused: every fault at once. It runs on
+ * every call that has a runtime, so a good one costs a walk over its names and no allocation.
+ */
+export function checkRuntime(runtime: unknown): void {
+  if (isObject(runtime) && isFine(runtime)) return;
+  const faults: Fault[] = [];
+  if (isObject(runtime)) explainParts(runtime, faults);
+  else {
+    const message = `${show(runtime)} is not an object of options, such as { signal, budget, on }.`;
+    faults.push({ path: '', code: 'INVALID_VALUE', message });
+  }
+  throw new ConfigError('INVALID_CONFIG', 'The runtime has faults:', faults);
+}
+
+function isFine(runtime: Record<string, unknown>): boolean {
+  for (const name in runtime) {
+    const part = parts.get(name);
+    if (part === undefined) return false;
+    const value = runtime[name];
+    if (value != null && !part.fits(value)) return false;
+  }
+  return true;
+}
+
+function explainParts(runtime: Record<string, unknown>, faults: Fault[]): void {
+  for (const name in runtime) {
+    const part = parts.get(name);
+    const value = runtime[name];
+    if (part === undefined) faults.push(unknownName(name, '', [...parts.keys()]));
+    else if (value != null && !part.fits(value)) {
+      if (part.members && isObject(value)) explainMembers(value, name, [...part.members], faults);
+      else {
+        const message = `${show(value)} is not ${part.wanted}.`;
+        faults.push({ path: name, code: 'INVALID_VALUE', message });
+      }
+    }
+  }
+}
+
+function explainMembers(
+  given: Record<string, unknown>,
+  path: string,
+  names: readonly string[],
+  faults: Fault[],
+): void {
+  for (const name in given) {
+    if (!names.includes(name)) faults.push(unknownName(name, path, names));
+    else if (given[name] != null && !isFunction(given[name])) {
+      const message = `${show(given[name])} is not a function.`;
+      faults.push({ path: joinPath(path, name), code: 'INVALID_VALUE', message });
+    }
+  }
+}
+
+function unknownName(name: string, path: string, names: readonly string[]): Fault {
+  const isData = path === '' && Object.hasOwn(policyFields, name);
+  const message = isData
+    ? 'is data: it goes in the policy, the second argument of retry.'
+    : `there is no such field.${didYouMean(nearest(name, names))}`;
+  return { path: joinPath(path, name), code: 'UNKNOWN_FIELD', message };
+}
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function';
+}
+
+const fn = (wanted: string): Part => ({ fits: isFunction, wanted });
+
+function withMethod(method: string, maker: string): Part {
+  return {
+    fits: (value) => isFunction((value as Record<string, unknown>)[method]),
+    wanted: `an object with the method ${method}, as from ${maker}`,
+  };
+}
+
+function functionOr(names: readonly string[]): Part {
+  const members: ReadonlySet<string> = new Set(names);
+  return {
+    members,
+    wanted: `a function, or an object of functions by name (${names.join(', ')})`,
+    fits(value) {
+      if (isFunction(value)) return true;
+      if (!isObject(value)) return false;
+      for (const name in value) {
+        if (!members.has(name) || (value[name] != null && !isFunction(value[name]))) return false;
+      }
+      return true;
+    },
+  };
+}
+
+const listeners = ['attempt', 'wait', 'success', 'giveUp'] satisfies (keyof Listeners)[];
+const verdicts = ['error', 'result'] satisfies (keyof RetryIf<unknown>)[];
+
+const table: { [Name in keyof Required<Runtime>]: Part } = {
+  signal: withMethod('addEventListener', 'an AbortController'),
+  key: { fits: (value) => typeof value === 'string', wanted: 'a text' },
+  classify: fn('a function that gets the error'),
+  retryIf: functionOr(verdicts),
+  beforeRetry: fn('a function that gets what failed'),
+  budget: withMethod('spend', 'createBudget'),
+  breaker: withMethod('admit', 'createBreaker'),
+  bulkhead: withMethod('enter', 'createBulkhead'),
+  on: functionOr(listeners),
+  clock: withMethod('setTimer', 'virtualClock'),
+  random: fn('a function that returns a number from 0 to 1'),
+  unref: { fits: (value) => typeof value === 'boolean', wanted: 'true or false' },
+  parent: {
+    fits: (value) => typeof (value as { attempt?: unknown }).attempt === 'number',
+    wanted: 'an attempt, as the function of another retry gets it',
+  },
+};
+const parts: ReadonlyMap<string, Part> = new Map(Object.entries(table));
