@@ -7,7 +7,7 @@ const kind = process.env['REDRIVE_TESTS'];
 const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
 /** Long ones, with processes and servers that come and go. */
 const slow = [
-  'test/docs/examples.test.ts',
+  'test/docs/{examples,dead-letters}.test.ts',
   'packages/engine/src/adapters/{rabbitmq,nats}/{consume,outages,publisher}.test.ts',
   'packages/engine/src/adapters/nats/idempotency/cluster.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',

@@ -25,6 +25,8 @@ export type ServiceOptions = WiringOptions;
 
 /** Between two looks for a store that is not there. */
 const pauses: Policy = { base: '200ms', cap: '10s', multiplier: 2, jitter: 'equal' };
+/** Between two looks whether it is ready. */
+const LOOK_MS = 200;
 /** How long open requests have to come to their end. */
 const CLOSE_MS = 1500;
 
@@ -108,7 +110,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
         keyPruner.start();
         // Not before: all members of a deployment answer by the seed that the store holds.
         member?.start();
-        log.info('ready');
+        void announce(parts);
         void warnOfLeftBehind(settings, log);
         void warnOfRescued(settings, log);
         ready.resolve(true);
@@ -125,6 +127,20 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
       }
     }
     ready.resolve(false);
+  }
+
+  /** `ready` is in the log when `/health/ready` says so, and not before. */
+  async function announce({ observers: { log, health } }: Wired): Promise<void> {
+    for (let looks = 0; !stopping.signal.aborted; looks++) {
+      const { ready: isReady, checks } = await health.ready();
+      if (isReady) return log.info('ready');
+      if (looks === 0) {
+        const missing = checks.filter(({ ok }) => !ok);
+        const names = missing.map(({ name }) => name).join(', ');
+        log.warn({ checks: missing }, `started, and not ready yet: waiting for ${names}`);
+      }
+      await pause(LOOK_MS);
+    }
   }
 
   async function stop(): Promise<void> {

@@ -277,6 +277,7 @@ export interface Document {
 }
 
 export interface Operation {
+  operationId: string;
   summary?: string;
   tags?: string[];
   'x-role'?: string;
