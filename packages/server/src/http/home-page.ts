@@ -25,7 +25,7 @@ const style = `
   body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem; color: #1c2024; background: #fff; }
   h1 { font-size: 1.4rem; margin: 0; } h2 { font-size: 1rem; margin: 2rem 0 .3rem; }
   code, pre { font: 14px/1.5 ui-monospace, monospace; } pre { background: #f3f4f6; padding: .8rem; border-radius: 6px; overflow-x: auto; }
-  table { border-collapse: collapse; } td { padding: .15rem 1rem .15rem 0; vertical-align: top; } a { color: #0b57d0; }
+  table { border-collapse: collapse; } td { padding: .15rem 1rem .15rem 0; vertical-align: top; } td:not(:last-child) { white-space: nowrap; } a { color: #0b57d0; }
   .ok { color: #12703a; } .bad { color: #b3261e; } .dim { color: #5f6670; }
   @media (prefers-color-scheme: dark) { body { color: #e6e8ea; background: #16181b; } pre { background: #23262b; } a { color: #8ab4f8; } .ok { color: #6fd195; } .bad { color: #f2938c; } .dim { color: #9aa1aa; } }
 `;
@@ -45,7 +45,7 @@ export function homePage({ name, version, instance, ready, checks }: HomeFacts):
 <h2>Where to go</h2>
 <table>${places.map(([path, text]) => `<tr><td><a href="${path}"><code>${path}</code></a></td><td>${text}</td></tr>`).join('')}</table>
 <h2>A first message</h2>
-<pre>redrive submit https://example.com/hook --payload '{"order":17}'
+<pre>redrive submit https://example.com/hook '{"order":17}'
 redrive list
 redrive review groups</pre>
 <p class="dim">The command line is <code>redrive --help</code>. What to do when something is not ok is said by <code>redrive doctor</code>.</p>
