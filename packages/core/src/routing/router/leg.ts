@@ -51,6 +51,8 @@ export interface LegOwner {
   readonly deadlineAt: number;
   /** Told when a value has arrived for good; for a stream, when it has ended well. */
   succeeded(provider: string): void;
+  /** Told of an attempt that failed before it had a value or a stream to hand over. */
+  failed(record: RouteAttemptRecord): void;
 }
 
 /** One call of a provider: its time limit, its end, and what is recorded about it. */
@@ -147,7 +149,8 @@ export class Leg {
     return { kind: 'error', error, byDeadline: endsAt === this.#owner.deadlineAt };
   }
 
-  async #openStream(value: unknown): Promise<unknown> {
+  /** The guard of a stream, once its first content is here; any other value as it is. */
+  #openStream(value: unknown): unknown {
     // A value that is a failure is not a stream to be read.
     if (this.#refusal(value) !== undefined) return value;
     const { stream = {} } = this.#settings;
@@ -158,8 +161,7 @@ export class Leg {
     );
     if (!guard) return value;
     this.#guard = guard;
-    await guard.open();
-    return guard;
+    return guard.open().then(() => guard);
   }
 
   #judge(value: unknown): LegEnd {
@@ -215,6 +217,7 @@ export class Leg {
         this.record.error = end.error;
         state.failed(ticket, durationMs, end.status, end.failure);
         state.cool(end.status, end.failure.retryAfterMs, this.#settings.maxCooldownMs);
+        this.#owner.failed(this.record);
         return;
       case 'aborted':
         this.record.outcome = 'abandoned';
