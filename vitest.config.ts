@@ -9,7 +9,7 @@ const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
 const slow = [
   'test/docs/examples.test.ts',
   'packages/engine/src/adapters/{rabbitmq,nats}/{consume,outages,publisher}.test.ts',
-  'packages/engine/src/adapters/nats/idempotency/cluster.test.ts',
+  'packages/engine/src/adapters/nats/{cluster,idempotency/cluster,operations/lost-answers}.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{inbox/inbox,schedule/schedule}-suite.test.ts',
