@@ -13,7 +13,7 @@ const slow = [
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{inbox/inbox,schedule/schedule}-suite.test.ts',
-  'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
+  'packages/server/src/{demo/demo,upkeep/doctor,routing/nats/responder}.test.ts',
   'test/services/{nats,postgres,rabbitmq}.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];

@@ -20,6 +20,7 @@ import type { LogOutput } from './observe/log/log.ts';
 import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
 import type { CyodaMember } from './cyoda/member.ts';
 import { createRouting, type Routing } from './routing/index.ts';
+import type { RouteResponder } from './routing/nats/responder.ts';
 import { oversizedMessage } from './scheduler/oversized.ts';
 import { DEAD_LETTER_QUEUE, ownQueues, topologyOf } from './scheduler/queues.ts';
 import { retryReader } from './scheduler/retry-reader.ts';
@@ -45,6 +46,8 @@ export interface Wired {
   keyPruner: KeyPruner;
   /** Absent without CYODA_URL. */
   member?: CyodaMember;
+  /** Absent without NATS_URL or ROUTING_DIR. */
+  responder: RouteResponder | undefined;
 }
 
 /** Those that are configured, each for destinations of its own kind: `queue:NAME` and `nats:SUBJECT`. */
@@ -98,9 +101,12 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   const keyPruner = new KeyPruner({ store: idempotency, clock, log });
   const optional = member ? { member } : {};
   if (routing.routers) gateway?.attach(routing.routers);
+  const responder = await responderOf(settings, instance, observers, routing, clock);
   const troubled = {
     get troubles() {
-      return [...routing.troubles, ...(gateway?.troubles ?? [])];
+      const { trouble } = responder ?? {};
+      const own = trouble === undefined ? [] : [trouble];
+      return [...routing.troubles, ...(gateway?.troubles ?? []), ...own];
     },
   };
   observers.watch({
@@ -121,6 +127,7 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
     gateway,
     idempotency,
     keyPruner,
+    responder,
     ...optional,
   };
 }
@@ -186,6 +193,22 @@ async function gatewayOf(
   if (only !== undefined && only !== 'api') return undefined;
   const { createServiceGateway } = await import('./gateway/index.ts');
   return createServiceGateway({ settings, dir, log, clock, counts: metrics.gateway });
+}
+
+/** It answers requests, so one who only takes in or delivers leaves that to the others. */
+async function responderOf(
+  settings: Settings,
+  instance: string,
+  { log }: Observers,
+  routing: Routing,
+  clock: Clock,
+): Promise<RouteResponder | undefined> {
+  const { natsUrl, routingDir, natsRouting, only, serviceName } = settings;
+  if (natsUrl === undefined || routingDir === undefined || natsRouting === 'off') return undefined;
+  if (only !== undefined && only !== 'api') return undefined;
+  const { createRouteResponder } = await import('./routing/nats/responder.ts');
+  const name = `${serviceName} ${instance} routing`;
+  return createRouteResponder({ settings, name, routing, log, clock });
 }
 
 async function httpOf(settings: Settings) {

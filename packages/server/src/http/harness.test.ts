@@ -42,6 +42,8 @@ export const settings: Settings = {
   natsRetrySubject: 'retry.scheduled',
   natsDeadLetterStreams: [],
   natsReplicas: 1,
+  natsRouting: 'on',
+  natsRoutingSubject: 'redrive.route',
   unclassifiedAs: 'transient',
   policy: { maxAttempts: 4, base: '2s', cap: '60s', jitter: 'none', retryOn: ['transient'] },
   policies: { patient: { maxAttempts: 9, base: '1m', jitter: 'none' } },

@@ -322,6 +322,9 @@ function warningsOf(settings: Settings, { values, written }: Parts): string[] {
   if (settings.routingDir === undefined && settings.routingGateway === 'on') {
     warnings.push('ROUTING_GATEWAY: has no effect without ROUTING_DIR.');
   }
+  if (settings.routingDir === undefined && written.has('NATS_ROUTING_SUBJECT')) {
+    warnings.push('NATS_ROUTING_SUBJECT: has no effect without ROUTING_DIR.');
+  }
   if (settings.cyodaUrl === undefined) {
     const idle = ['CYODA_TOKEN', 'CYODA_TOKEN_FILE', 'CYODA_TAGS', 'CYODA_LEGAL_ENTITY'].filter(
       (name) => written.has(name),

@@ -52,6 +52,8 @@ export interface Settings {
   natsRetrySubject: string;
   natsDeadLetterStreams: readonly string[];
   natsReplicas: number;
+  natsRouting: 'on' | 'off';
+  natsRoutingSubject: string;
   /** What a dead letter without a text counts as. */
   unclassifiedAs: 'transient' | 'business' | 'technical' | 'unknown';
 
