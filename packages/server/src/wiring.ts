@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import {
+  type AuditSink,
   createEngine,
   type Engine,
   type EngineOptions,
@@ -15,6 +16,7 @@ import { systemClock } from 'redrive/internal';
 import { createCriteria, type Criteria } from './criteria/index.ts';
 import { CRITERION } from './criteria/review-item.ts';
 import type { ServiceGateway } from './gateway/index.ts';
+import { auditSinkOf } from './observe/audit-sink.ts';
 import { createObservers, type Observers } from './observe/index.ts';
 import type { LogOutput } from './observe/log/log.ts';
 import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
@@ -74,9 +76,10 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   const { log, metrics } = observers;
   const { clock = systemClock } = options;
   const criteria = createCriteria({ settings, instance, clock, log, counts: metrics.criteria });
+  const sink = await auditSinkOf(settings, `${settings.serviceName} ${instance}`, log);
   const engine = createEngine({
     ...observers.hooks,
-    ...engineOptions(settings),
+    ...engineOptions(settings, sink && observers.auditSink(sink)),
     inbox: { ...inboxOptions(settings), ...observers.hooks.inbox },
     instance,
     store: observers.store(store),
@@ -220,10 +223,13 @@ function inboxOptions({ inboxRetentionDays, inboxMaxItems }: Settings): InboxOpt
   return { retention: inboxRetentionDays * DAY_MS, maxItems: inboxMaxItems };
 }
 
-function engineOptions(settings: Settings): Partial<EngineOptions> {
+function engineOptions(settings: Settings, sink: AuditSink | undefined): Partial<EngineOptions> {
   const { policy, policies, lane, lanes, concurrency, maxPayloadBytes, pollMs } = settings;
   const { audit, auditRetentionDays, only, rabbitmqUrl } = settings;
-  const kept = auditRetentionDays === 0 ? {} : { retention: auditRetentionDays * DAY_MS };
+  const kept = {
+    ...(sink ? { sink } : {}),
+    ...(auditRetentionDays === 0 ? {} : { retention: auditRetentionDays * DAY_MS }),
+  };
   return {
     policy,
     policies,

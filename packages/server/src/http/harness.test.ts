@@ -65,6 +65,8 @@ export const settings: Settings = {
   inboxRetentionDays: 30,
   inboxMaxItems: 1_000_000,
   audit: true,
+  auditSink: 'store',
+  auditSubject: 'redrive.audit',
   auditRetentionDays: 90,
   logLevel: 'silent',
   logFormat: 'json',

@@ -108,6 +108,8 @@ export interface Settings {
 
   audit: boolean;
   /** 0: for good. */
+  auditSink: 'store' | 'nats' | 'nats-core' | 'log' | 'opentelemetry';
+  auditSubject: string;
   auditRetentionDays: number;
   /** Retries per minute and category that raise an alert. */
   retryRateAlert?: number;
