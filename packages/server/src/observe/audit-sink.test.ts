@@ -85,9 +85,8 @@ describe('REDRIVE_AUDIT_SINK', () => {
     [{ REDRIVE_AUDIT_SINK: 'log', REDRIVE_LOG_LEVEL: 'warn' }, 'REDRIVE_LOG_LEVEL=warn drops them'],
     [{ REDRIVE_AUDIT_SUBJECT: 'a.*' }, 'a subject of at most 200 bytes'],
   ])('refuses %o, and says what to do', async (env, sentence) => {
-    const read = await reading(env as Record<string, string>);
-    expect(read.ok).toBe(false);
-    if (!read.ok) expect(read.faults.map(({ message }) => message).join(' ')).toContain(sentence);
+    const message = expect.stringContaining(sentence) as unknown;
+    expect(await reading(env)).toMatchObject({ ok: false, faults: [{ message }] });
   });
 
   it('warns of settings that have no effect', async () => {

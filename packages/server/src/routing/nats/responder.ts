@@ -149,9 +149,15 @@ class Responder implements RouteResponder {
     if (this.#underWay === 0) this.#idle?.();
   }
 
+  #untilIdle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#idle = resolve;
+    });
+  }
+
   async #drain(): Promise<void> {
     await Promise.allSettled(this.#subscriptions.map((one) => one.drain()));
-    if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+    if (this.#underWay > 0) await this.#untilIdle();
     await this.#connection?.flush().catch(() => undefined);
   }
 }

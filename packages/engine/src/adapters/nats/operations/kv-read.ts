@@ -56,7 +56,7 @@ export async function lastOf(
   }
 }
 
-export function noBucket(bucket: string): EngineError {
+function noBucket(bucket: string): EngineError {
   return new EngineError(
     'NATS_NO_STREAM',
     `Bucket ${bucket} does not exist. Create it with kvCreate, or: nats kv add ${bucket}`,
