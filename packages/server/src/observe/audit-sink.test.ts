@@ -66,6 +66,22 @@ describe('REDRIVE_AUDIT_SINK', () => {
     await service.stop();
   });
 
+  it('measures the rate of retries by whatever sink there is', async () => {
+    const { service, url } = await paused({
+      REDRIVE_AUDIT_SINK: 'log',
+      REDRIVE_HTTP_ALLOW: 'loopback',
+      BASE_DELAY_MS: '10',
+    });
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ destination: 'http://127.0.0.1:1/nobody', payload: 1 });
+    await fetch(`${url}/api/v1/retries`, { method: 'POST', headers, body });
+    await vi.waitFor(async () => {
+      const metrics = await (await fetch(`${url}/metrics`)).text();
+      expect(metrics).toMatch(/^redrive_retry_rate\{.*\} [1-9]/m);
+    }, soon);
+    await service.stop();
+  });
+
   it('writes the trail as events of OpenTelemetry', async () => {
     const exporter = new InMemoryLogRecordExporter();
     const processors = [new SimpleLogRecordProcessor({ exporter })];
@@ -141,8 +157,12 @@ describeService('NATS 2.15', () => {
   it('writes the trail to a subject of core NATS', async () => {
     const name = client.name();
     const events: unknown[] = [];
+    const replies: unknown[] = [];
     client.connection.subscribe(`${name}.audit`, {
-      callback: (_, message) => void events.push(message.json()),
+      callback: (_, message) => {
+        events.push(message.json());
+        if (message.reply) replies.push(message.reply);
+      },
     });
     await client.connection.flush();
     const { service } = await paused({
@@ -153,5 +173,7 @@ describeService('NATS 2.15', () => {
     });
     await service.stop();
     await vi.waitFor(() => expect(events.filter(isPause)).toHaveLength(1), soon);
+    // Nobody is asked for an acknowledgement.
+    expect(replies).toEqual([]);
   });
 });

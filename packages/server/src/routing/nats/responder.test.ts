@@ -216,12 +216,14 @@ describeService('NATS 2.15', () => {
       body: { code: 'ROUTING_BUSY' },
     });
     const stopping = responder.stop();
+    await vi.waitFor(async () => {
+      await expect(ask(subject, body, 1000)).rejects.toThrow(/no responders/i);
+    }, soon);
     held.reject(new Error('unforeseen'));
     for (const answer of await Promise.all(waiting)) {
       expect(answer).toMatchObject({ status: 500, body: { code: 'INTERNAL' } });
     }
     await stopping;
-    await expect(ask(subject, body, 1000)).rejects.toThrow(/no responders/i);
   });
 
   it('says that it is not served while NATS is away, and is served when NATS is back', async () => {

@@ -150,10 +150,12 @@ for (const version of ['2.9', '2.15'] as const) {
       one.proxy.resume();
       const subscription = await subscribing;
       await client.connection.flush();
+      const before = one.connection.stats().inMsgs;
       client.connection.publish(subject, 'one');
       await client.connection.flush();
       await one.connection.flush();
       expect(subscription.getReceived()).toBe(1);
+      expect(one.connection.stats().inMsgs - before).toBe(1);
     });
 
     it('tries again after a lost answer, and finds what it made', async () => {
