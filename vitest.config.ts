@@ -9,12 +9,12 @@ const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
 const slow = [
   'test/docs/{examples,dead-letters,quick-start}.test.ts',
   'packages/engine/src/adapters/{rabbitmq,nats}/{consume,outages,publisher}.test.ts',
-  'packages/engine/src/adapters/nats/idempotency/*.test.ts',
+  'packages/engine/src/adapters/nats/{cluster,idempotency/*,operations/lost-answers}.test.ts',
   'packages/engine/src/adapters/sqlite/processes.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{inbox/inbox,schedule/schedule}-suite.test.ts',
-  'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
+  'packages/server/src/{demo/demo,upkeep/doctor,routing/nats/responder}.test.ts',
   'packages/server/src/{criteria,cyoda,gateway,routing}/service.test.ts',
   'packages/server/src/http/routes/criteria-cases.test.ts',
   'test/services/{nats,postgres,rabbitmq}.test.ts',

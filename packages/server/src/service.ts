@@ -95,7 +95,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
 
   /** The engine, as soon as its store can be had. */
   async function begin(parts: Wired): Promise<void> {
-    const { engine, store, observers, criteria, keyPruner, member } = parts;
+    const { engine, store, observers, criteria, keyPruner, member, responder } = parts;
     const { log } = observers;
     for (let attempt = 1; !stopping.signal.aborted; attempt++) {
       try {
@@ -110,6 +110,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
         keyPruner.start();
         // Not before: all members of a deployment answer by the seed that the store holds.
         member?.start();
+        responder?.start();
         void announce(parts);
         void warnOfLeftBehind(settings, log);
         void warnOfRescued(settings, log);
@@ -147,7 +148,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     stopping.abort();
     await started?.catch(() => undefined);
     if (!wired) return;
-    const { observers, engine, criteria, routing, gateway, keyPruner, member } = wired;
+    const { observers, engine, criteria, routing, gateway, keyPruner, member, responder } = wired;
     observers.log.info('stopping: what runs is brought to its end');
     observers.stopping();
     // Ends the streams of events, which would keep their connections open.
@@ -156,7 +157,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
       ?.close()
       .catch((err: unknown) => observers.log.warn({ err }, 'HTTP did not close well'));
     const answered = within(CLOSE_MS, Promise.resolve(closed));
-    await Promise.all([answered, gateway?.stop(), member?.stop()]);
+    await Promise.all([answered, gateway?.stop(), member?.stop(), responder?.stop()]);
     // After the last answer, and while the engine still takes reports.
     await criteria.stop();
     await routing.stop();
