@@ -5,7 +5,7 @@ import type { Failure } from '../../failure/failure.ts';
 import { isThenable } from '../../run/notify.ts';
 import type { Attempt, Runtime } from '../../run/runtime.ts';
 import { reportFault } from '../../system.ts';
-import { Watch } from '../../run/watch.ts';
+import { type Ending, Watch } from '../../run/watch.ts';
 import { scalarText } from '../read-document.ts';
 import { statusOfFailure } from './failure-status.ts';
 import type { ProviderState } from './provider-health.ts';
@@ -116,7 +116,7 @@ export class Leg {
       if (!this.#watch) work = await work;
       end =
         this.#watch && (isThenable(work) || this.#settings.stream)
-          ? await this.#finish(Promise.resolve(work), this.#watch)
+          ? this.#ended(await this.#watched(Promise.resolve(work), this.#watch))
           : this.#judge(work);
     } catch (error) {
       end = this.#failed(error);
@@ -125,10 +125,13 @@ export class Leg {
     return end;
   }
 
-  async #finish(work: Promise<unknown>, watch: Watch): Promise<LegEnd> {
+  #watched(work: Promise<unknown>, watch: Watch): Promise<Ending<unknown>> {
     const opened = this.#settings.stream ? work.then((value) => this.#openStream(value)) : work;
     watch.underWay = this.#context;
-    const ending = await watch.until(this.#context.remainingMs, opened, () => this.#timeOut());
+    return watch.until(this.#context.remainingMs, opened, () => this.#timeOut());
+  }
+
+  #ended(ending: Ending<unknown>): LegEnd {
     if (ending.kind === 'result') return this.#judge(ending.result);
     if (ending.kind === 'error') {
       const end = this.#failed(ending.error);
