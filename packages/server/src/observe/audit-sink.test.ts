@@ -77,7 +77,7 @@ describe('REDRIVE_AUDIT_SINK', () => {
     await fetch(`${url}/api/v1/retries`, { method: 'POST', headers, body });
     await vi.waitFor(async () => {
       const metrics = await (await fetch(`${url}/metrics`)).text();
-      expect(metrics).toMatch(/^redrive_retry_rate\{.*\} [1-9]/m);
+      expect(metrics).toMatch(/^retry_rate\{.*\} [1-9]/m);
     }, soon);
     await service.stop();
   });

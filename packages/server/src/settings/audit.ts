@@ -3,15 +3,19 @@ import type { Fault } from 'redrive';
 import type { Settings } from './settings.ts';
 import { variables } from './variables.ts';
 
-type Needed = Pick<Settings, 'audit' | 'auditSink' | 'natsUrl' | 'logLevel'>;
+type Needed = Pick<
+  Settings,
+  'audit' | 'auditSink' | 'auditSubject' | 'auditRetentionDays' | 'natsUrl' | 'logLevel'
+>;
 
 /** Levels at which no line of the trail would be written. */
 const quiet: ReadonlySet<string> = new Set(['warn', 'error', 'fatal', 'silent']);
 
 export function checkAudit(
-  { audit, auditSink, natsUrl, logLevel }: Needed,
+  settings: Needed,
   written: ReadonlySet<string>,
 ): { faults: Fault[]; warnings: string[] } {
+  const { audit, auditSink, natsUrl, logLevel } = settings;
   const faults: Fault[] = [];
   const warnings: string[] = [];
   const isNats = auditSink === 'nats' || auditSink === 'nats-core';
@@ -26,8 +30,9 @@ export function checkAudit(
     );
   }
   const idle = (name: 'auditSubject' | 'auditRetentionDays', why: string) => {
-    const { env } = variables[name];
-    if (written.has(env)) warnings.push(`${env}: has no effect with ${why}.`);
+    const { env, default: usual } = variables[name];
+    if (written.has(env) && settings[name] !== usual)
+      warnings.push(`${env}: has no effect with ${why}.`);
   };
   if (!isNats) idle('auditSubject', `REDRIVE_AUDIT_SINK=${auditSink}`);
   if (auditSink !== 'store') idle('auditRetentionDays', `REDRIVE_AUDIT_SINK=${auditSink}`);

@@ -215,10 +215,14 @@ describeService('NATS 2.15', () => {
       status: 503,
       body: { code: 'ROUTING_BUSY' },
     });
-    const stopping = responder.stop();
+    let hasStopped = false;
+    const stopping = responder.stop().then(() => (hasStopped = true));
     await vi.waitFor(async () => {
       await expect(ask(subject, body, 1000)).rejects.toThrow(/no responders/i);
     }, soon);
+    // It would have been over by now.
+    for (let i = 0; i < 100; i++) await client.connection.flush();
+    expect(hasStopped).toBe(false);
     held.reject(new Error('unforeseen'));
     for (const answer of await Promise.all(waiting)) {
       expect(answer).toMatchObject({ status: 500, body: { code: 'INTERNAL' } });

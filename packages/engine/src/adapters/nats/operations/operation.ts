@@ -18,12 +18,6 @@ export interface OperationOptions extends Omit<
   operation?: string;
 }
 
-interface OperationAttempt {
-  /** Aborted when nobody waits for this attempt any more. */
-  readonly signal: AbortSignal;
-  readonly timeoutMs: number;
-}
-
 /** As stores and sinks have it. */
 const TIMEOUT_MS = 5000;
 /** The client's own timeout comes first: its error says what is wrong. */
@@ -33,12 +27,13 @@ export async function underCategory<T>(
   category: Extract<CategoryName, `NATS_${string}` | `KV_${string}`>,
   usualName: string,
   options: OperationOptions,
-  work: (attempt: OperationAttempt) => Promise<T>,
+  /** One attempt. What it resolves to after its time is disposed of. */
+  attempt: (limits: { timeoutMs: number }) => Promise<T>,
 ): Promise<T> {
   const { manager = getRetryManager(), operation = usualName, ...rest } = options;
   const { timeoutMs = TIMEOUT_MS } = rest;
   const policy = rest.policy ?? manager.getPolicy(category);
-  return manager.execute(category, operation, ({ signal }) => work({ signal, timeoutMs }), {
+  return manager.execute(category, operation, () => attempt({ timeoutMs }), {
     ...rest,
     timeoutMs: timeoutMs + GUARD_MS,
     policy: { ...policy, neverOn: [...(policy.neverOn ?? []), ...permanentCodes] },

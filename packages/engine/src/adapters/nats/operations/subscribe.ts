@@ -23,19 +23,16 @@ export async function subscribe(
   const { queue, max, ...rest } = options;
   const doing = `subscribe to ${subject}`;
   const wish = { ...(queue === undefined ? {} : { queue }), ...(max === undefined ? {} : { max }) };
-  return underCategory('NATS_SUBSCRIBE', doing, rest, async ({ signal }) => {
+  return underCategory('NATS_SUBSCRIBE', doing, rest, async () => {
     let subscription: Subscription | undefined;
     try {
       subscription = connection.subscribe(subject, wish);
-      // A flush that never ends must not leave a subscription that nobody reads.
-      const leave = () => subscription?.unsubscribe();
-      signal.addEventListener('abort', leave, { once: true });
       // The server answers in order: what it says of the subscription comes before the answer to the flush.
       await connection.flush();
       const isRefused = subscription.isClosed() && subscription.getReceived() === 0;
       // The client tells the reason to whoever reads.
       if (isRefused) await subscription[Symbol.asyncIterator]().next();
-      signal.removeEventListener('abort', leave);
+      // One that comes too late, after the timeout, is drained by whoever discards it.
       return subscription;
     } catch (error) {
       subscription?.unsubscribe();
