@@ -21,6 +21,7 @@ export {
   type KeptResponse,
   releasesKey,
 } from './idempotency/http/response-record.ts';
+export { overlay, type PolicyLayer } from './policy/overlay.ts';
 export { defined } from './policy/policy.ts';
 export { hash64, unitRandom } from './policy/random.ts';
 export { answerOf, claimOf, isHeldBy, type KeyEntry, recordedOf } from './idempotency/entry.ts';

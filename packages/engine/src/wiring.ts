@@ -53,7 +53,7 @@ export function wire(
   const lanes = new Lanes(store, host, instance, settingsOf, reachOf, () => dispatcher.wake());
   const nowMs = () => lanes.nowMs;
   const laneReporter = new LaneReporter({ lanes, directory, store, clock: host.clock });
-  const policies = new Policies(store, host.log, options.policies ?? {}, policyOf);
+  const policies = new Policies(store, host.log, options.policies ?? {}, directory);
   const settler = new Settler(store, host, until);
 
   const trail = new Trail(options.audit, host, instance, store.audit);

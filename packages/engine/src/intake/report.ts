@@ -35,7 +35,7 @@ export interface FailureReport {
   attempt: number;
   /** Executions in all; as its policy has it unless given. */
   maxAttempts?: number;
-  /** A name from the engine's `policies`, or a policy; that of its lane unless given. */
+  /** A name from the engine's `policies`, or the fields in which it differs from the policy of its lane. */
   policy?: string | Policy;
   /** When it is to be sent again, where that is in the future; otherwise its policy says. */
   dueAtMs?: number;
@@ -72,6 +72,7 @@ interface ReporterParts {
   review?: Arrival['review'];
 }
 
+const ORIGIN = 'the policy of this report';
 const MAX_COUNT = 1_000_000_000;
 
 /** Checks reports of failures, and makes arrivals of them. */
@@ -84,10 +85,10 @@ export class Reporter {
 
   /** One that names no policy of its own. Throws where something is wrong with it. */
   arrivalOf(report: FailureReport): Arrival {
-    const { policies, policyOf, review } = this.#parts;
+    const { policies, review } = this.#parts;
     const destination = destinationOf(report.to);
     const lane = laneOf(destination);
-    const own = report.policy === undefined ? policyOf(lane) : policies.resolve(report.policy);
+    const own = this.#policyOf(report, lane);
     const maxAttempts = countOf(report.maxAttempts ?? own.maxAttempts, 'maxAttempts');
     const { generation, verdict, otherId } = report;
     return {
@@ -143,9 +144,14 @@ export class Reporter {
     }
     this.#parts.checkAddress(arrival.task.destination, context);
     if (report.policy !== undefined) {
-      arrival.task.policy = await policies.keep(policies.resolve(report.policy));
+      arrival.task.policy = await policies.keep(this.#policyOf(report, arrival.task.lane));
     }
     return arrival;
+  }
+
+  #policyOf({ policy }: FailureReport, lane: string): DefinedPolicy {
+    const { policies, policyOf } = this.#parts;
+    return policy === undefined ? policyOf(lane) : policies.resolve(policy, lane, ORIGIN);
   }
 
   #taskOf(

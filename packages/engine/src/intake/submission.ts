@@ -8,7 +8,7 @@ import { uuidOf } from '../model/uuid.ts';
 
 /** How a task is submitted, beside its payload. */
 export interface SubmitOptions {
-  /** A name from the engine's `policies`, or a policy. Frozen with the task. */
+  /** A name from the engine's `policies`, or the fields in which it differs from the lane's. Frozen with the task. */
   policy?: string | Policy;
   /** Executions in all, instead of as many as its policy has. */
   maxAttempts?: number;

@@ -20,6 +20,8 @@ export interface Submitted {
   status: 'accepted' | 'duplicate';
 }
 
+/** For a fault of a policy that fits the submit, and not those below it. */
+const ORIGIN = 'the policy of this submit';
 const BATCH = 1000;
 const BATCH_BYTES = 8 * 1024 * 1024;
 
@@ -75,7 +77,8 @@ export class Submitter {
     const { payload, policy: wanted } = submission;
     this.checkAddress(destination, submission.context);
     if (submission.orderingKey !== undefined && !canOrder) throw unordered();
-    const policy = wanted === undefined ? policyOf(laneOf(destination)) : policies.resolve(wanted);
+    const lane = laneOf(destination);
+    const policy = wanted === undefined ? policyOf(lane) : policies.resolve(wanted, lane, ORIGIN);
     const bytes = bytesOf(payload, maxPayloadBytes);
     const now = nowMs();
     const task = taskOf(destination, bytes, withContentType(submission, destination), {

@@ -246,6 +246,44 @@ describe('the policy of fresh work', () => {
   });
 });
 
+describe('a policy that leaves fields out', () => {
+  /** The wait before its first retry. */
+  async function waitOf(policy: object, more: object = {}) {
+    const engine = createTestEngine({ policy: settings.policy });
+    const { post, get } = await stage({ engine });
+    const item = { message_id: id(1), destination: 'queue:a', payload: 1, policy, ...more };
+    const answer = await post(url, item);
+    const { due_at } = (await get(`${url}/${id(1)}`)).body as { due_at: string };
+    return { answer, waitMs: Date.parse(due_at) - engine.clock.now() };
+  }
+
+  it('keeps the delays of the service', async () => {
+    const { answer, waitMs } = await waitOf({ maxAttempts: 9 }, { retry_count: 0 });
+    expect(answer.status).toBe(202);
+    expect(waitMs).toBe(2000);
+    expect((await waitOf({ base: '7s' }, { retry_count: 0 })).waitMs).toBe(7000);
+  });
+
+  it('is refused where what it writes does not fit the rest', async () => {
+    const { post } = await stage({ lane: { policy: { jitter: 'decorrelated' } } });
+    const item = { destination: 'queue:a', payload: 1, policy: { strategy: 'fixed' } };
+    expect(await post(url, item)).toMatchObject({
+      status: 400,
+      body: {
+        code: 'INVALID_REQUEST',
+        errors: [
+          {
+            path: '/policy/jitter',
+            message: expect.stringContaining(
+              'strategy from the policy of this submit, jitter from the policy of all lanes',
+            ),
+          },
+        ],
+      },
+    });
+  });
+});
+
 describe('what travels with a message', () => {
   it('is a method, a secret, and the trace of the request', async () => {
     const { ask, engine } = await stage();
