@@ -18,34 +18,29 @@ import type { Intake } from './intake/intake.ts';
 import type { JobRunner } from './inbox/job-runner.ts';
 import type { LaneReporter } from './lanes/lane-report.ts';
 import type { Lanes } from './lanes/lanes.ts';
-import {
-  type Accepted,
-  type Arrival,
-  cancel,
-  type Change,
-  expedite,
-  succeed,
-} from './model/moves.ts';
+import { type Accepted, type Arrival, cancel, expedite, succeed } from './model/moves.ts';
 import type { Observer } from './audit/observer.ts';
 import type { Outbox } from './outbox.ts';
 import { closeAll, persist, within } from './patience.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { RawItem } from './ports/inbox.ts';
-import type { TaskKey, TaskQuery } from './ports/schedule.ts';
+import type { TaskQuery } from './ports/schedule.ts';
 import type { Census, Store } from './ports/store.ts';
 import type { Pruner } from './pruner.ts';
 import type { FailureReport, Reported, Reporter } from './intake/report.ts';
 import type { Settler } from './dispatch/settler.ts';
 import {
-  checkedId,
   checkedLane,
   checkedLimit,
   destinationOf,
   type Submission,
   type SubmitOptions,
+  txOf,
 } from './intake/submission.ts';
+import { checkObject } from './intake/submission-faults.ts';
 import { firstDue, type Submitted, type Submitter } from './intake/submitter.ts';
 import type { Destination, Task } from './model/task.ts';
+import { TaskActions } from './inbox/task-actions.ts';
 import type { Trail } from './audit/trail.ts';
 import { UnservedLanes } from './dispatch/unserved.ts';
 import { type Shared, wire } from './wiring.ts';
@@ -79,6 +74,7 @@ export class DurableEngine {
   readonly inbox: EngineInbox;
   readonly #sources: SourceConsumer[] = [];
   readonly #unserved: UnservedLanes;
+  readonly #actions: TaskActions;
   /** Ends what would otherwise be tried for ever. */
   readonly #ending = new AbortController();
   /** Somebody asked twice to stop. */
@@ -115,6 +111,11 @@ export class DurableEngine {
     this.#hook = parts.hook;
     this.#unserved = new UnservedLanes(parts.host.log);
     this.inbox = parts.inbox;
+    this.#actions = new TaskActions(opened, (...about) => {
+      parts.observer.acted(...about);
+      // A bulk job may have waited for this.
+      parts.runner.settled();
+    });
   }
 
   handle(name: string, ...rest: [Handler<never>] | [HandlerOptions, Handler<never>]): this {
@@ -132,6 +133,7 @@ export class DurableEngine {
     payload: unknown,
     options: SubmitOptions & { tx?: unknown } = {},
   ): Promise<Submitted> {
+    checkObject(options, 'The options of a submit');
     const { tx, ...rest } = options;
     await this.#ready(tx);
     const submission = { ...rest, to, payload };
@@ -143,8 +145,9 @@ export class DurableEngine {
 
   async submitMany(
     tasks: readonly Submission[],
-    { tx }: { tx?: unknown } = {},
+    options: { tx?: unknown } = {},
   ): Promise<(Submitted | Rejected)[]> {
+    const tx = txOf(options);
     await this.#ready(tx);
     return this.#submitter.many(tasks, async (arrivals) => {
       const store = () =>
@@ -191,23 +194,22 @@ export class DurableEngine {
   }
 
   cancel(id: string, to?: string | Destination, options?: By) {
-    return this.#change('cancel', id, to, options, cancel);
+    return this.#actions.change('cancel', id, to, options, cancel);
   }
 
   async expedite(id: string, to?: string | Destination, options?: By) {
-    const result = await this.#change('expedite', id, to, options, expedite);
+    const result = await this.#actions.change('expedite', id, to, options, expedite);
     const task = result === 'expedited' ? await this.get(id, to) : undefined;
     if (task) this.#dispatcher.expect([task.lane]);
     return result;
   }
 
   succeeded(id: string, to?: string | Destination, options?: By) {
-    return this.#change('succeeded', id, to, options, succeed);
+    return this.#actions.change('succeeded', id, to, options, succeed);
   }
 
-  async get(id: string, to?: string | Destination): Promise<Task | undefined> {
-    const key = await this.#keyOf(id, to);
-    return key && this.#store.get(key);
+  get(id: string, to?: string | Destination): Promise<Task | undefined> {
+    return this.#actions.get(id, to);
   }
 
   async list(query: TaskQuery): Promise<Task[]> {
@@ -355,8 +357,9 @@ export class DurableEngine {
 
   async #add(arrival: Arrival, tx: unknown): Promise<Accepted> {
     if (tx === undefined) return this.#intake.add(arrival);
-    const [result] = await this.#intake.store([arrival], tx);
-    return result!;
+    const [answer] = await this.#intake.store([arrival], tx);
+    if (typeof answer === 'string') return answer;
+    throw answer!.error;
   }
 
   /** Wakes the dispatcher once per lane, however many were stored. */
@@ -368,33 +371,5 @@ export class DurableEngine {
       // Whoever only submits does so for others.
       else if (this.#started) this.#unserved.saw(lane);
     }
-  }
-
-  async #change<T>(
-    action: string,
-    id: string,
-    to: string | Destination | undefined,
-    { by }: By = {},
-    move: (task: Task | undefined, nowMs: number) => Change<T>,
-  ): Promise<T | 'unknown'> {
-    const key = await this.#keyOf(id, to);
-    if (!key) return 'unknown';
-    const [result] = await this.#store.change([key], move);
-    this.#observer.acted(action, { messageId: id, by, details: { result } });
-    // A bulk job may have waited for this.
-    this.#runner.settled();
-    return result!;
-  }
-
-  async #keyOf(id: string, to: string | Destination | undefined): Promise<TaskKey | undefined> {
-    await this.#open();
-    const messageId = checkedId(id);
-    if (to !== undefined) return { messageId, destination: destinationOf(to) };
-    const [task, another] = await this.#store.list({ messageId, limit: 2 });
-    if (another) {
-      const message = `There are several tasks ${id}: say which destination is meant.`;
-      throw new EngineError('INVALID_TASK', message);
-    }
-    return task && { id: task.id };
   }
 }

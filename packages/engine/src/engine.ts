@@ -124,11 +124,13 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
   stats(): EngineStats;
 }
 
+/** What is wrong with one of many: of the first fault, and all of them. */
 export interface Rejected {
   status: 'rejected';
   code: EngineError['code'];
   message: string;
   path: string;
+  faults: EngineError['faults'];
 }
 
 export interface LaneQuery {

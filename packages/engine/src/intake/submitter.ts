@@ -1,6 +1,5 @@
 import { inspect } from 'node:util';
 import type { DefinedPolicy } from 'redrive';
-import { isConfigError } from 'redrive';
 import type { Rejected } from '../engine.ts';
 import { EngineError, isEngineError, isStoreError } from '../errors.ts';
 import type { RegisteredHandler } from '../dispatch/handlers.ts';
@@ -9,7 +8,17 @@ import type { Accepted, Arrival } from '../model/moves.ts';
 import type { Policies } from '../dispatch/policies.ts';
 import type { Delivery } from '../ports/delivery.ts';
 import type { StandardResult } from '../dispatch/standard-schema.ts';
-import { bytesOf, checkedAttempts, destinationOf, type Submission, taskOf } from './submission.ts';
+import {
+  bytesOf,
+  checkedAttempts,
+  conflictRule,
+  destinationOf,
+  type Submission,
+  submissionNames,
+  taskChecks,
+  taskOf,
+} from './submission.ts';
+import { type Check, checkNames, withAllFaults } from './submission-faults.ts';
 import { type Destination, laneOf, type TaskContext } from '../model/task.ts';
 import { uuidAt } from '../model/uuid.ts';
 
@@ -35,12 +44,18 @@ export class Submitter {
 
   /** At once, unless there is a schema to ask or a policy to keep. */
   prepare(submission: Submission): Arrival | Promise<Arrival> {
-    const { to, policy } = Object(submission) as Submission;
-    const destination = destinationOf(to);
-    const { kind, address } = destination;
-    const handler = kind === 'handler' ? this.#parts.handlers.get(address) : undefined;
-    if (!handler?.schema && policy === undefined) return this.#prepareNow(submission, destination);
-    return this.#prepareSlowly(submission, destination, handler);
+    try {
+      const { to, policy } = Object(submission) as Submission;
+      const destination = destinationOf(to);
+      const { kind, address } = destination;
+      const handler = kind === 'handler' ? this.#parts.handlers.get(address) : undefined;
+      if (handler?.schema || policy !== undefined) {
+        return this.#prepareSlowly(submission, destination, handler);
+      }
+      return this.#prepareNow(submission, destination);
+    } catch (error) {
+      throw withAllFaults(error, this.#checks(submission));
+    }
   }
 
   async #prepareSlowly(
@@ -48,8 +63,13 @@ export class Submitter {
     destination: Destination,
     handler: RegisteredHandler | undefined,
   ): Promise<Arrival> {
-    await check(submission.payload, handler);
-    const arrival = this.#prepareNow(submission, destination);
+    let arrival: Arrival;
+    try {
+      await check(submission.payload, handler);
+      arrival = this.#prepareNow(submission, destination);
+    } catch (error) {
+      throw withAllFaults(error, this.#checks(submission));
+    }
     if (submission.policy === undefined) return arrival;
     arrival.task.policy = await this.#parts.policies.keep(arrival.policy);
     return arrival;
@@ -75,6 +95,7 @@ export class Submitter {
   #prepareNow(submission: Submission, destination: Destination): Arrival {
     const { host, policies, policyOf, maxPayloadBytes, nowMs, canOrder } = this.#parts;
     const { payload, policy: wanted } = submission;
+    checkNames(submission, submissionNames, 'The options of a submit');
     this.checkAddress(destination, submission.context);
     if (submission.orderingKey !== undefined && !canOrder) throw unordered();
     const lane = laneOf(destination);
@@ -87,7 +108,28 @@ export class Submitter {
       nowMs: now,
       token: Math.floor(host.random() * 2 ** 52) + 1,
     });
-    return { type: 'submit', task, policy };
+    return { type: 'submit', task, policy, ...conflictRule(submission) };
+  }
+
+  /** What `#prepareNow` checks, one by one. */
+  #checks(given: Submission): Check[] {
+    const { policies, maxPayloadBytes, nowMs, canOrder } = this.#parts;
+    const submission = Object(given) as Submission;
+    const { to, payload, policy, maxAttempts, orderingKey, context } = submission;
+    let destination: Destination | undefined;
+    const lane = () => (destination ? laneOf(destination) : '');
+    return [
+      () => checkNames(given, submissionNames, 'The options of a submit'),
+      () => (destination = destinationOf(to)),
+      () => destination && this.checkAddress(destination, context),
+      () => {
+        if (orderingKey !== undefined && !canOrder) throw unordered();
+      },
+      () => policy !== undefined && policies.resolve(policy, lane(), ORIGIN),
+      () => bytesOf(payload, maxPayloadBytes),
+      () => checkedAttempts(maxAttempts),
+      ...taskChecks(submission, nowMs()),
+    ];
   }
 
   /** Stores them in batches. One that has faults is rejected by itself. */
@@ -165,17 +207,22 @@ interface SubmitterParts {
 
 /** A fault of the task itself; anything else, a store that is away, concerns all of them. */
 export function rejected(error: unknown): Rejected {
-  if (isConfigError(error)) {
-    return { status: 'rejected', code: 'UNKNOWN_POLICY', message: error.message, path: 'policy' };
-  }
   if (isStoreError(error)) throw error;
   if (!isEngineError(error)) {
     // A getter or a toJSON of the caller's, or a value that no store takes.
     const message = `The task could not be read: ${inspect(error).slice(0, 200)}`;
-    return { status: 'rejected', code: 'INVALID_TASK', message, path: '' };
+    const fault = { path: '', code: 'INVALID_TASK', message } as const;
+    return { status: 'rejected', ...fault, faults: [fault] };
   }
   const { code, message, faults } = error;
-  return { status: 'rejected', code, message, path: faults[0]?.path ?? '' };
+  const [first = { path: '', code, message }, ...more] = faults;
+  return {
+    status: 'rejected',
+    code,
+    message: more.length > 0 ? first.message : message,
+    path: first.path,
+    faults: [first, ...more],
+  };
 }
 
 function unordered(): EngineError {

@@ -116,12 +116,19 @@ describe.each(['memory', 'sqlite'] as const)('taking in one message, on %s', (st
       status: 422,
       body: { code: 'IDEMPOTENCY_MISMATCH' },
     });
+    const kept = await send('queue:orders', { a: 2 }, { on_conflict: 'duplicate' });
+    expect(kept).toMatchObject({ status: 200, body: { status_of_request: 'duplicate' } });
     // An id of its own wins over the key.
     expect((await send('queue:orders', { a: 2 }, { message_id: id(4) })).status).toBe(202);
     expect((await send('queue:orders', { a: 3 }, { message_id: id(4) })).status).toBe(200);
     const failed = await send('queue:third', { a: 1 }, { retry_count: 0 });
     expect((await send('queue:third', { a: 1 }, { retry_count: 0 })).status).toBe(200);
     expect((await send('queue:third', { a: 2 }, { retry_count: 0 })).status).toBe(422);
+    // Also where the count is ahead of the message: that is no other message of the same key.
+    const ahead = { retry_count: 1, max_retries: 9 };
+    expect((await send('queue:third', { a: 2 }, ahead)).status).toBe(422);
+    const more = { message_id: id(4), on_conflict: 'reject' };
+    expect((await send('queue:orders', { a: 3 }, more)).status).toBe(422);
     expect(await engine.get(textAt(failed.body, 'message_id'))).toBeDefined();
   });
 
@@ -571,7 +578,14 @@ describe('taking in many', () => {
           { index: 0, result: 'duplicate', message_id: ids[0] },
           { index: 2, result: 'duplicate', message_id: ids[2] },
         ],
-        rejected: [{ index: 1, code: 'IDEMPOTENCY_MISMATCH', path: '/payload' }],
+        rejected: [
+          {
+            index: 1,
+            code: 'IDEMPOTENCY_MISMATCH',
+            path: '/payload',
+            message: expect.stringContaining('This Idempotency-Key was used for another payload.'),
+          },
+        ],
       },
     });
   });
