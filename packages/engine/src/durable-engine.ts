@@ -42,7 +42,7 @@ import { firstDue, type Submitted, type Submitter } from './intake/submitter.ts'
 import type { Destination, Task } from './model/task.ts';
 import { TaskActions } from './inbox/task-actions.ts';
 import type { Trail } from './audit/trail.ts';
-import { UnservedLanes } from './dispatch/unserved.ts';
+import type { UnservedLanes } from './dispatch/unserved.ts';
 import { type Shared, wire } from './wiring.ts';
 
 /** After an abort, so much time for handlers to notice; and for each part to close. */
@@ -109,7 +109,7 @@ export class DurableEngine {
     this.#observer = parts.observer;
     this.#runner = parts.runner;
     this.#hook = parts.hook;
-    this.#unserved = new UnservedLanes(parts.host.log);
+    this.#unserved = parts.unserved;
     this.inbox = parts.inbox;
     this.#actions = new TaskActions(opened, (...about) => {
       parts.observer.acted(...about);
@@ -140,7 +140,7 @@ export class DurableEngine {
     const arrival = await this.#patiently(async () => this.#submitter.prepare(submission), tx);
     const status = await this.#patiently(() => this.#add(arrival, tx), tx);
     this.#wereAccepted([arrival], [status]);
-    return { id: arrival.task.messageId, status: status === 'duplicate' ? status : 'accepted' };
+    return this.#submitter.answerOf(arrival, status);
   }
 
   async submitMany(
@@ -364,12 +364,10 @@ export class DurableEngine {
 
   /** Wakes the dispatcher once per lane, however many were stored. */
   #wereAccepted(arrivals: readonly Arrival[], results: readonly (Accepted | object)[]): void {
-    if (!this.#dispatches) return;
-    const first = firstDue(arrivals, results, this.#lanes.nowMs);
-    for (const [lane, inMs] of first) {
-      if (this.#directory.serves(lane)) this.#dispatcher.expect([lane], inMs);
-      // Whoever only submits does so for others.
-      else if (this.#started) this.#unserved.saw(lane);
+    const isStarted = this.#dispatches && this.#started !== undefined;
+    for (const [lane, inMs] of firstDue(arrivals, results, this.#lanes.nowMs)) {
+      if (!this.#directory.serves(lane)) this.#unserved.saw(lane, isStarted);
+      else if (this.#dispatches) this.#dispatcher.expect([lane], inMs);
     }
   }
 }

@@ -21,6 +21,7 @@ import { Reporter } from './intake/report.ts';
 import { Settler } from './dispatch/settler.ts';
 import { Submitter } from './intake/submitter.ts';
 import { Trail } from './audit/trail.ts';
+import { UnservedLanes } from './dispatch/unserved.ts';
 
 const MAX_HELD = 5000;
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
@@ -110,7 +111,10 @@ export function wire(
   const { handlers } = directory;
   const canOrder = store.capabilities.ordering;
   const checks = { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs };
-  const submitter = new Submitter({ ...checks, canOrder });
+  const unserved = new UnservedLanes(host.log, handlers);
+  const warningFor = (lane: string) =>
+    directory.serves(lane) ? undefined : unserved.warningFor(lane);
+  const submitter = new Submitter({ ...checks, canOrder, warningFor });
   const reporter = new Reporter({
     policies,
     policyOf,
@@ -164,6 +168,6 @@ export function wire(
     executor,
     dispatcher,
   };
-  const coming = { intake, submitter, reporter };
+  const coming = { intake, submitter, reporter, unserved };
   return { ...delivering, ...coming, pruner, outbox, trail, observer, runner, inbox, hook };
 }

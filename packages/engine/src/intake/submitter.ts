@@ -27,6 +27,8 @@ export interface Submitted {
   id: string;
   /** `duplicate`: it was there already, and was left as it is. */
   status: 'accepted' | 'duplicate';
+  /** This process has no such handler, and one whose name is nearly the same. The task is stored all the same. */
+  warning?: string;
 }
 
 /** For a fault of a policy that fits the submit, and not those below it. */
@@ -132,6 +134,13 @@ export class Submitter {
     ];
   }
 
+  answerOf({ task }: Arrival, status: Accepted): Submitted {
+    const id = task.messageId;
+    if (status === 'duplicate') return { id, status };
+    const warning = this.#parts.warningFor(task.lane);
+    return { id, status: 'accepted', ...(warning === undefined ? {} : { warning }) };
+  }
+
   /** Stores them in batches. One that has faults is rejected by itself. */
   async many(
     submissions: readonly Submission[],
@@ -148,10 +157,7 @@ export class Submitter {
       for (const [i, { index, arrival }] of some.entries()) {
         const status = statuses[i]!;
         if (typeof status !== 'string') results[index] = rejected(status.error);
-        else {
-          const { messageId: id } = arrival.task;
-          results[index] = { id, status: status === 'duplicate' ? status : 'accepted' };
-        }
+        else results[index] = this.answerOf(arrival, status);
       }
     };
     for (const [index, submission] of submissions.entries()) {
@@ -203,6 +209,8 @@ interface SubmitterParts {
   nowMs: () => number;
   /** The store honours ordering keys. */
   canOrder: boolean;
+  /** What whoever submits to this lane should know. */
+  warningFor: (lane: string) => string | undefined;
 }
 
 /** A fault of the task itself; anything else, a store that is away, concerns all of them. */
