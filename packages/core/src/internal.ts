@@ -11,6 +11,7 @@ export {
   readFields,
   type Values,
 } from './options/fields.ts';
+export { olderNode } from './options/node-version.ts';
 export { bodyUnavailable } from './idempotency/http/body.ts';
 export { type Exchange, type KeyedRequest, serveOnce } from './idempotency/http/exchange.ts';
 export { type HttpSettings, readHttpOptions } from './idempotency/http/http-options.ts';

@@ -5,6 +5,7 @@ import type { By, EngineInbox } from './inbox/engine-inbox.ts';
 import type { EngineOptions, LaneOptions } from './engine-options.ts';
 import type { EngineError } from './errors.ts';
 import type { Handler } from './dispatch/handlers.ts';
+import { checkNode } from './node-version.ts';
 import type { laneStates } from './lanes/lane-state.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { TaskQuery, TransactionClient } from './ports/schedule.ts';
@@ -19,6 +20,7 @@ import type { Destination, Task } from './model/task.ts';
 export function createEngine<Tasks extends object = Record<string, unknown>>(
   options: EngineOptions,
 ): Engine<Tasks> {
+  checkNode('@redrive/engine');
   return new DurableEngine(options) as unknown as Engine<Tasks>;
 }
 

@@ -47,6 +47,7 @@ export const errorCodes = {
     'A sink of the audit trail did not take a batch of events. The work goes on; the trail tries again, and counts what is lost.',
   AUDIT_NOT_ERASED:
     'A message was erased in the store, but the sink of the audit trail failed to erase its events.',
+  NODE_TOO_OLD: 'The Node that runs this is older than what is needed; the message names both.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;
 
