@@ -21,7 +21,7 @@ export function createEngine<Tasks extends object = Record<string, unknown>>(
   options: EngineOptions,
 ): Engine<Tasks> {
   checkNode('@redrive/engine');
-  return new DurableEngine(options) as unknown as Engine<Tasks>;
+  return new DurableEngine(options);
 }
 
 export interface HandlerOptions extends LaneOptions {

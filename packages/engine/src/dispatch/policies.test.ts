@@ -2,7 +2,7 @@ import { type DefinedPolicy, definePolicy, type Policy } from 'redrive';
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
 import { memory } from '../adapters/memory/index.ts';
-import { defaultPolicy, type LanePolicies, Policies } from './policies.ts';
+import { layered, Policies } from './policies.ts';
 import { newTask } from '../testing/fixtures.ts';
 import type { Task } from '../model/task.ts';
 
@@ -18,7 +18,7 @@ function stage(named: Record<string, Policy> = {}, store = memory({ clock: virtu
   return { store, warnings, policies, resolve: resolver(policies) };
 }
 
-function lanesOf(policy: DefinedPolicy): LanePolicies {
+function lanesOf(policy: DefinedPolicy): ConstructorParameters<typeof Policies>[3] {
   const layer = { policy, origin: 'the policy of the lane' };
   return { policyOf: () => policy, policyLayers: () => [layer] };
 }
@@ -33,8 +33,9 @@ function taskOf(changes: Partial<Task> = {}): Task {
 }
 
 it('by default an error that nobody knows is worth a retry', () => {
-  expect(defaultPolicy).toMatchObject({ maxAttempts: 4, base: 2000, cap: 60_000 });
-  expect(defaultPolicy.retryOn).toEqual(['transient', 'unknown']);
+  const policy = layered([]);
+  expect(policy).toMatchObject({ maxAttempts: 4, base: 2000, cap: 60_000 });
+  expect(policy.retryOn).toEqual(['transient', 'unknown']);
 });
 
 describe('a policy that a submit wants', () => {

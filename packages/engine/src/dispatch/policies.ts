@@ -23,7 +23,7 @@ export function durablePolicy(policy: Policy): DefinedPolicy {
 }
 
 /** What a task retries by when nobody says otherwise: the scheduler's backoff, and an error nobody knows is worth a retry. */
-export const defaultPolicy: DefinedPolicy = definePolicy({
+const defaultPolicy: DefinedPolicy = definePolicy({
   ...fieldsOf(presets.scheduler),
   retryOn: ['transient', 'unknown'],
 });
@@ -37,7 +37,7 @@ export function layered(layers: readonly PolicyLayer[]): DefinedPolicy {
 }
 
 /** What a task goes by where it has no policy of its own. */
-export interface LanePolicies {
+interface LanePolicies {
   policyOf(lane: string): DefinedPolicy;
   /** The layers it is made of, from the engine's to the lane's own. */
   policyLayers(lane: string): readonly PolicyLayer[];
