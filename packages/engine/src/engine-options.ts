@@ -1,7 +1,6 @@
 import {
   ConfigError,
   type Clock,
-  type DefinedPolicy,
   type Duration,
   type Fault,
   type Policy,
@@ -13,7 +12,6 @@ import { EngineError } from './errors.ts';
 import type { EngineEvent } from './events.ts';
 import type { Log } from './host.ts';
 import type { LaneSettings } from './lanes/lanes.ts';
-import { defaultPolicy, durablePolicy } from './dispatch/policies.ts';
 import type { AuditOptions, AuditSink } from './ports/audit.ts';
 import type { Broker } from './ports/broker.ts';
 import type { Delivery } from './ports/delivery.ts';
@@ -29,7 +27,7 @@ export interface EngineOptions {
   /** Beside local handlers: `http()` for URLs. */
   deliveries?: readonly Delivery[];
   brokers?: readonly Broker[];
-  /** The policy of a task that names none. */
+  /** The policy of a task for which nobody says otherwise: what it leaves out is that of the default. */
   policy?: Policy;
   /** Policies that a submit may name. */
   policies?: Readonly<Record<string, Policy>>;
@@ -94,6 +92,7 @@ export interface LaneOptions {
    * allows in it. The burst is 100 ms worth unless given, and 1 up to 2 per second.
    */
   rate?: number | { perSecond: number; burst?: number };
+  /** The fields in which its tasks differ from the policy of the engine. */
   policy?: Policy;
 }
 
@@ -113,7 +112,6 @@ export interface EngineSettings {
     onEntry?: (entry: InboxEntry) => unknown;
   };
   onUnavailable: 'fail' | 'wait';
-  policy: DefinedPolicy;
 }
 
 const MiB = 1024 * 1024;
@@ -176,13 +174,16 @@ export function engineSettings(options: EngineOptions): EngineSettings {
     onUnavailable: given['onUnavailable'] as 'fail' | 'wait',
     retention: { done, retried, cancelled },
     inbox: { retentionMs, maxItems, debounceMs, ...(onEntry ? { onEntry } : {}) },
-    policy: options.policy ? durablePolicy(options.policy) : defaultPolicy,
   };
 }
 
-export function laneSettings(options: LaneOptions, leaseMs: number): LaneSettings {
-  const { policy, rate, ...data } = options;
-  const attemptTimeout = policy && durablePolicy(policy).attemptTimeout;
+/** `attemptTimeout` is that of the lane's whole policy. */
+export function laneSettings(
+  options: LaneOptions,
+  leaseMs: number,
+  attemptTimeout?: number,
+): LaneSettings {
+  const { policy: _, rate, ...data } = options;
   const timeoutOfPolicy = attemptTimeout === undefined ? {} : { timeout: attemptTimeout };
   const faults: Fault[] = [];
   const rated = rate === undefined ? {} : { rate: laneRate(rate, faults) };

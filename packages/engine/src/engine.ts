@@ -5,13 +5,14 @@ import type { By, EngineInbox } from './inbox/engine-inbox.ts';
 import type { EngineOptions, LaneOptions } from './engine-options.ts';
 import type { EngineError } from './errors.ts';
 import type { Handler } from './dispatch/handlers.ts';
+import { checkNode } from './node-version.ts';
 import type { laneStates } from './lanes/lane-state.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { TaskQuery, TransactionClient } from './ports/schedule.ts';
 import type { Census } from './ports/store.ts';
 import type { FailureReport, Reported } from './intake/report.ts';
 import type { InputOf, OutputOf, StandardSchema } from './dispatch/standard-schema.ts';
-import type { Submission, SubmitOptions } from './intake/submission.ts';
+import type { SubmitOptions } from './intake/submission.ts';
 import type { Submitted } from './intake/submitter.ts';
 import type { Destination, Task } from './model/task.ts';
 
@@ -19,7 +20,8 @@ import type { Destination, Task } from './model/task.ts';
 export function createEngine<Tasks extends object = Record<string, unknown>>(
   options: EngineOptions,
 ): Engine<Tasks> {
-  return new DurableEngine(options) as unknown as Engine<Tasks>;
+  checkNode('@redrive/engine');
+  return new DurableEngine(options);
 }
 
 export interface HandlerOptions extends LaneOptions {
@@ -30,10 +32,14 @@ export interface HandlerOptions extends LaneOptions {
 /** A URL or a queue needs no handler. */
 export type Elsewhere = `http://${string}` | `https://${string}` | Destination;
 
-/** One of many: each is held to the payload of its own handler. `to` stands apart so that it can be inferred. */
-export type SubmissionTo<To, Tasks> = { to: To } & (To extends keyof Tasks
-  ? Submission<To, Tasks[To]>
-  : Submission<To>);
+/** What a destination takes. One signature for all of them: of several, the compiler would explain the wrong one. */
+export type PayloadTo<To, Tasks> = To extends keyof Tasks ? Tasks[To] : unknown;
+
+/** One of many: each is held to the payload of its own handler. */
+export interface SubmissionTo<To, Tasks> extends SubmitOptions {
+  to: To;
+  payload: PayloadTo<To, Tasks>;
+}
 
 /**
  * Durable retries: what is submitted is kept until it worked, or lies in the inbox.
@@ -59,14 +65,9 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
   ): Engine<Tasks & Record<Name, Payload>>;
 
   /** Stores a task. Resolves after a durable commit; with `tx`, it is part of that transaction. */
-  submit<Name extends keyof Tasks & string>(
-    to: Name,
-    payload: Tasks[Name],
-    options?: SubmitOptions & { tx?: TransactionClient | undefined },
-  ): Promise<Submitted>;
-  submit(
-    to: Elsewhere,
-    payload: unknown,
+  submit<const To extends (keyof Tasks & string) | Elsewhere>(
+    to: To,
+    payload: PayloadTo<To, Tasks>,
     options?: SubmitOptions & { tx?: TransactionClient | undefined },
   ): Promise<Submitted>;
   /** Stores many at once. A task that cannot be accepted is rejected by itself; the others go in. */
@@ -128,11 +129,13 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
   stats(): EngineStats;
 }
 
+/** What is wrong with one of many: of the first fault, and all of them. */
 export interface Rejected {
   status: 'rejected';
   code: EngineError['code'];
   message: string;
   path: string;
+  faults: EngineError['faults'];
 }
 
 export interface LaneQuery {

@@ -1,3 +1,5 @@
+import type { Fault } from 'redrive';
+
 /** Every code a user of the engine can meet. `docs/reference/errors.md` has a line for each; `tidy` checks that. */
 export const errorCodes = {
   INVALID_TASK: 'A task has faults; `faults` lists all of them.',
@@ -6,6 +8,7 @@ export const errorCodes = {
   ADDRESS_REFUSED:
     'The host of a destination is not in the list of what may be connected to (`allow`, `REDRIVE_HTTP_ALLOW`).',
   UNKNOWN_POLICY: 'No policy of that name in this engine.',
+  INVALID_POLICY: 'The policy of a task has faults; `faults` lists all of them.',
   INVALID_PAYLOAD:
     'The payload is not what the schema of its handler wants, or cannot be written as JSON.',
   PAYLOAD_TOO_LARGE: 'The payload is over the limit (1 MiB unless told otherwise).',
@@ -13,6 +16,8 @@ export const errorCodes = {
   NO_TRANSACTIONS: 'This store cannot join a transaction of the caller.',
   NOT_IN_TRANSACTION:
     'The `tx` of a submit is not in a transaction: a pool, a client without BEGIN, or one whose transaction has failed.',
+  IDEMPOTENCY_MISMATCH:
+    'The same `dedupeKey` was used for another payload before, and `onConflict` is `reject`.',
   INTAKE_FULL: 'Too much waits to be stored; the store is away or too slow.',
   ENGINE_STOPPED: 'The engine was stopped.',
   STORE_UNAVAILABLE:
@@ -51,6 +56,7 @@ export const errorCodes = {
   NATS_WRONG_REVISION: 'The key of the bucket is not at the revision that the write names.',
   NATS_OUTCOME_UNKNOWN:
     'The answer to a write was lost, and the key has changed since: whether the write happened is not known.',
+  NODE_TOO_OLD: 'The Node that runs this is older than what is needed; the message names both.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;
 
@@ -68,12 +74,13 @@ export interface TaskFault {
 export class EngineError extends Error {
   override readonly name = 'EngineError';
   readonly code: EngineErrorCode;
-  readonly faults: readonly TaskFault[];
+  /** Everything that is wrong. Of a policy, as core says it: `{ path: 'policy.base', code: 'INVALID_DURATION' }`. */
+  readonly faults: readonly (TaskFault | Fault)[];
 
   constructor(
     code: EngineErrorCode,
     message: string,
-    details: { cause?: unknown; faults?: readonly TaskFault[] } = {},
+    details: { cause?: unknown; faults?: readonly (TaskFault | Fault)[] } = {},
   ) {
     super(message, 'cause' in details ? { cause: details.cause } : undefined);
     this.code = code;

@@ -10,6 +10,7 @@ export {
   type LaneLimits,
   type LaneQuery,
   type LaneReport,
+  type PayloadTo,
   type Rejected,
   type SourceReport,
   type SubmissionTo,

@@ -21,6 +21,7 @@ import { Reporter } from './intake/report.ts';
 import { Settler } from './dispatch/settler.ts';
 import { Submitter } from './intake/submitter.ts';
 import { Trail } from './audit/trail.ts';
+import { UnservedLanes } from './dispatch/unserved.ts';
 
 const MAX_HELD = 5000;
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
@@ -53,7 +54,7 @@ export function wire(
   const lanes = new Lanes(store, host, instance, settingsOf, reachOf, () => dispatcher.wake());
   const nowMs = () => lanes.nowMs;
   const laneReporter = new LaneReporter({ lanes, directory, store, clock: host.clock });
-  const policies = new Policies(store, host.log, options.policies ?? {}, policyOf);
+  const policies = new Policies(store, host.log, options.policies ?? {}, directory);
   const settler = new Settler(store, host, until);
 
   const trail = new Trail(options.audit, host, instance, store.audit);
@@ -110,7 +111,10 @@ export function wire(
   const { handlers } = directory;
   const canOrder = store.capabilities.ordering;
   const checks = { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs };
-  const submitter = new Submitter({ ...checks, canOrder });
+  const unserved = new UnservedLanes(host.log, handlers);
+  const warningFor = (lane: string) =>
+    directory.serves(lane) ? undefined : unserved.warningFor(lane);
+  const submitter = new Submitter({ ...checks, canOrder, warningFor });
   const reporter = new Reporter({
     policies,
     policyOf,
@@ -164,6 +168,6 @@ export function wire(
     executor,
     dispatcher,
   };
-  const coming = { intake, submitter, reporter };
+  const coming = { intake, submitter, reporter, unserved };
   return { ...delivering, ...coming, pruner, outbox, trail, observer, runner, inbox, hook };
 }

@@ -31,6 +31,7 @@ export const errorCodes = {
   INTERNAL: 'A fault of the service; it is in its log.',
   NOT_STARTED: 'The store has not been reached yet.',
   STOPPING: 'The service stops.',
+  NODE_TOO_OLD: 'The Node that runs this is older than what is needed; the message names both.',
   TOO_SLOW: 'The answer took longer than a request may.',
   TOO_MANY_READERS: 'Too many read the events.',
   TOO_MANY_CONNECTIONS: 'All connections of the service are in use.',

@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
 import { isEngineError } from '@redrive/engine';
 import { delayFor, type Policy } from 'redrive';
-import { systemClock } from 'redrive/internal';
+import { olderNode, systemClock } from 'redrive/internal';
 import { databaseFile } from './settings/data-dir.ts';
 import type { Settings } from './settings/settings.ts';
 import { ServiceError } from './service-error.ts';
@@ -40,7 +40,12 @@ const hopeless = new Set([
   'MOVE_BEGUN',
 ]);
 
+/** As `engines` of package.json says. */
+const NEEDED_NODE = '22.18';
+
 export function createService(settings: Settings, options: ServiceOptions = {}): Service {
+  const older = olderNode('@redrive/server', NEEDED_NODE, process.versions.node);
+  if (older !== undefined) throw new ServiceError('NODE_TOO_OLD', older);
   const clock = options.clock ?? systemClock;
   const stopping = new AbortController();
   const ready = Promise.withResolvers<boolean>();

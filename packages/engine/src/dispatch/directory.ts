@@ -1,4 +1,5 @@
 import type { DefinedPolicy, Policy } from 'redrive';
+import type { PolicyLayer } from 'redrive/internal';
 import { BrokerDelivery } from './broker-delivery.ts';
 import {
   type EngineOptions,
@@ -10,7 +11,7 @@ import { EngineError } from '../errors.ts';
 import { HandlerDelivery, type RegisteredHandler } from './handlers.ts';
 import type { Host } from '../host.ts';
 import type { LaneSettings } from '../lanes/lanes.ts';
-import { durablePolicy } from './policies.ts';
+import { layered } from './policies.ts';
 import type { Broker } from '../ports/broker.ts';
 import type { Delivery } from '../ports/delivery.ts';
 import { laneOf } from '../model/task.ts';
@@ -25,8 +26,12 @@ export class Directory {
   readonly #brokers: readonly Broker[];
   readonly #ofAll: LaneOptions;
   readonly #ofLane: Map<string, LaneOptions>;
-  /** By what was given, so that a lane whose options change has the new one. */
-  readonly #policies = new WeakMap<Policy, DefinedPolicy>();
+  /** Of the engine and of all lanes. */
+  readonly #policyLayers: readonly PolicyLayer[];
+  readonly #policy: DefinedPolicy;
+  readonly #ofHandler = new Map<string, Policy>();
+  /** Of lanes that have options of their own. */
+  readonly #policies = new Map<string, DefinedPolicy>();
   readonly #settings: EngineSettings;
   readonly #shared: { broker?: LaneSettings; other?: LaneSettings } = {};
 
@@ -35,7 +40,17 @@ export class Directory {
     this.#brokers = options.brokers ?? [];
     this.#ofAll = options.lane ?? {};
     this.#ofLane = new Map(Object.entries(options.lanes ?? {}));
-    for (const one of [this.#ofAll, ...this.#ofLane.values()]) this.#check(one);
+    this.#policyLayers = layersOf([
+      [options.policy, 'the policy of the engine'],
+      [this.#ofAll.policy, 'the policy of all lanes'],
+    ]);
+    this.#policy = layered(this.#policyLayers);
+    // Faults are said where they were made, not when the first task meets them.
+    laneSettings(this.#ofAll, settings.leaseMs);
+    for (const lane of this.#ofLane.keys()) {
+      this.#policies.set(lane, layered(this.policyLayers(lane)));
+      this.settingsOf(lane);
+    }
     const own = new HandlerDelivery(this.handlers, host.log, () => host.clock.now());
     const brokered = this.#brokers.map((broker) => new BrokerDelivery(broker, host));
     for (const one of [...(options.deliveries ?? []), ...brokered, own]) {
@@ -51,10 +66,14 @@ export class Directory {
     if (this.handlers.has(name)) {
       throw new EngineError('INVALID_ENGINE', `There is a handler '${name}' already.`);
     }
-    this.#check(lane);
     const laneName = laneOf({ kind: 'handler', address: name });
+    const { policy, ...limits } = lane;
+    const whole = layered(this.policyLayers(laneName, policy));
+    laneSettings(limits, this.#settings.leaseMs);
     // What the engine's own options say of this lane goes before what the handler says.
-    this.#ofLane.set(laneName, { ...lane, ...this.#ofLane.get(laneName) });
+    this.#ofLane.set(laneName, { ...limits, ...this.#ofLane.get(laneName) });
+    if (policy !== undefined) this.#ofHandler.set(laneName, policy);
+    this.#policies.set(laneName, whole);
     this.handlers.set(name, handler);
     return laneName;
   }
@@ -91,18 +110,23 @@ export class Directory {
   settingsOf(lane: string): LaneSettings {
     const own = this.#ofLane.get(lane);
     const isBroker = this.brokerOf(kindOf(lane)) !== undefined;
-    if (own) return this.#settingsBy(own, isBroker);
+    if (own) return this.#settingsBy(own, this.policyOf(lane), isBroker);
     // One object for all lanes without options of their own: there may be very many of them.
     const kind = isBroker ? 'broker' : 'other';
-    return (this.#shared[kind] ??= this.#settingsBy({}, isBroker));
+    return (this.#shared[kind] ??= this.#settingsBy({}, this.#policy, isBroker));
   }
 
   policyOf(lane: string): DefinedPolicy {
-    const own = this.#ofLane.get(lane)?.policy ?? this.#ofAll.policy;
-    if (!own) return this.#settings.policy;
-    let policy = this.#policies.get(own);
-    if (!policy) this.#policies.set(own, (policy = durablePolicy(own)));
-    return policy;
+    return this.#policies.get(lane) ?? this.#policy;
+  }
+
+  /** From the engine's to the lane's own; what is nearer goes before what is wider. */
+  policyLayers(lane: string, ofHandler = this.#ofHandler.get(lane)): readonly PolicyLayer[] {
+    const own = layersOf([
+      [ofHandler, `the policy that ${lane} was registered with`],
+      [this.#ofLane.get(lane)?.policy, `the policy of the lane ${lane}`],
+    ]);
+    return [...this.#policyLayers, ...own];
   }
 
   async open(): Promise<void> {
@@ -114,16 +138,19 @@ export class Directory {
     for (const delivery of this.#deliveries.values()) await delivery.close?.();
   }
 
-  #settingsBy(own: LaneOptions, isBroker: boolean): LaneSettings {
-    const { policy, leaseMs } = this.#settings;
+  #settingsBy(
+    own: LaneOptions,
+    { attemptTimeout }: DefinedPolicy,
+    isBroker: boolean,
+  ): LaneSettings {
     const usual = isBroker ? { concurrency: BROKER_CONCURRENCY } : {};
-    return laneSettings({ policy, ...usual, ...this.#ofAll, ...own }, leaseMs);
+    const { leaseMs } = this.#settings;
+    return laneSettings({ ...usual, ...this.#ofAll, ...own }, leaseMs, attemptTimeout);
   }
+}
 
-  /** Faults are said where they were made, not when the first task meets them. */
-  #check(lane: LaneOptions): void {
-    laneSettings(lane, this.#settings.leaseMs);
-  }
+function layersOf(given: readonly (readonly [Policy | undefined, string])[]): PolicyLayer[] {
+  return given.flatMap(([policy, origin]) => (policy === undefined ? [] : [{ policy, origin }]));
 }
 
 const always = () => true;

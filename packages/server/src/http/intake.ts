@@ -71,6 +71,7 @@ function submissionOf(
   key: string | undefined,
 ): Submission<Destination> {
   const { message_id: id, policy, max_retries, due_at, expires_at, ordering_key, on_dead } = item;
+  const { on_conflict } = item;
   return {
     to,
     payload,
@@ -81,6 +82,7 @@ function submissionOf(
     ...(expires_at === undefined ? {} : { expiresAt: Date.parse(expires_at) }),
     ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
     ...(on_dead === undefined ? {} : { onDead: on_dead }),
+    ...(on_conflict === undefined ? {} : { onConflict: on_conflict }),
     ...(context ? { context } : {}),
   };
 }
@@ -94,6 +96,9 @@ function failureOf(
   key: string | undefined,
 ): Wish {
   const { policy, due_at, expires_at, ordering_key, max_retries } = item;
+  // The key makes the id, so the key has to be that of this message, as for fresh work.
+  const byKey = item.message_id === undefined && key !== undefined ? 'reject' : undefined;
+  const onConflict = item.on_conflict ?? byKey;
   const report: FailureReport = {
     messageId:
       item.message_id ??
@@ -110,6 +115,7 @@ function failureOf(
     ...(expires_at === undefined ? {} : { expiresAtMs: Date.parse(expires_at) }),
     ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
     ...(item.on_dead === 'release' ? { onDead: item.on_dead } : {}),
+    ...(onConflict === undefined ? {} : { onConflict }),
     ...(context ? { context } : {}),
   };
   return { type: 'failure', destination: to, report };
@@ -164,6 +170,6 @@ function contextOf(
 }
 
 /** Bytes as they are, anything else as JSON. What a request brought can be written again: its depth has a limit. */
-export function bytesOf(payload: unknown): Uint8Array {
+function bytesOf(payload: unknown): Uint8Array {
   return payload instanceof Uint8Array ? payload : Buffer.from(JSON.stringify(payload));
 }

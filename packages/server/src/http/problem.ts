@@ -32,7 +32,6 @@ const ownStatuses = {
   RESULT_NOT_STORED: 410,
   BODY_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
-  IDEMPOTENCY_MISMATCH: 422,
   RATE_LIMITED: 429,
   REQUEST_HEADERS_TOO_LARGE: 431,
   INTERNAL: 500,
@@ -55,11 +54,13 @@ const engineStatuses = {
   NO_DESTINATION: 400,
   ADDRESS_REFUSED: 400,
   UNKNOWN_POLICY: 400,
+  INVALID_POLICY: 400,
   INVALID_PAYLOAD: 400,
   PAYLOAD_TOO_LARGE: 413,
   INVALID_ID: 400,
   NO_TRANSACTIONS: 500,
   NOT_IN_TRANSACTION: 500,
+  IDEMPOTENCY_MISMATCH: 422,
   INTAKE_FULL: 503,
   ENGINE_STOPPED: 503,
   STORE_UNAVAILABLE: 503,
@@ -72,6 +73,7 @@ const engineStatuses = {
   SCHEMA_TOO_NEW: 503,
   TABLE_NOT_OURS: 503,
   MIGRATION_LOCKED: 503,
+  NODE_TOO_OLD: 500,
   ITEM_UNKNOWN: 404,
   ITEM_CLOSED: 409,
   ITEM_BUSY: 409,
@@ -151,7 +153,7 @@ export class Problem extends Error {
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
 /** What a store says of itself (paths, hosts) is for the log, and what the engine says of its methods for programmers. */
-const sentences: Partial<Record<EngineErrorCode, string>> = {
+export const sentences: Partial<Record<EngineErrorCode, string>> = {
   STORE_UNAVAILABLE:
     'The store cannot be reached now. Ask again; with the same message_id it is safe.',
   STORE_READ_ONLY: 'The store can be read but not written. See the log of the service.',
@@ -166,6 +168,8 @@ const sentences: Partial<Record<EngineErrorCode, string>> = {
   MIGRATION_LOCKED: 'The tables are being changed. Ask again.',
   ITEM_CONFLICT:
     'The same message is already known at that destination: it waits, was done, or has failed there.',
+  IDEMPOTENCY_MISMATCH:
+    'This Idempotency-Key was used for another payload. Use another one, or on_conflict: "duplicate" to keep the first message.',
   ENGINE_STOPPED: 'The service stops. Ask another instance, or again when it is back.',
 };
 
@@ -173,7 +177,9 @@ const sentences: Partial<Record<EngineErrorCode, string>> = {
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (isEngineError(error)) {
-    const { code, message, faults } = error;
+    const { message, faults } = error;
+    // A policy is a part of the request like any other.
+    const code = error.code === 'INVALID_POLICY' ? 'INVALID_REQUEST' : error.code;
     return new Problem(code, sentenceOf(code, message, faults.length), {
       faults: wireFaults(faults),
       cause: error,
@@ -187,11 +193,11 @@ export function problemOf(error: unknown): Problem {
   return problemOfFastify(error);
 }
 
-function sentenceOf(code: EngineErrorCode, message: string, faults: number): string {
+function sentenceOf(code: ProblemCode, message: string, faults: number): string {
   if (code === 'NO_DESTINATION' && faults === 0) {
     return 'The message could not be read, so nobody knows where it belongs. Give a destination, and the payload it should have had.';
   }
-  return sentences[code] ?? message;
+  return sentences[code as EngineErrorCode] ?? message;
 }
 
 function problemOfFastify(error: unknown): Problem {

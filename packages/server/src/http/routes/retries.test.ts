@@ -116,12 +116,19 @@ describe.each(['memory', 'sqlite'] as const)('taking in one message, on %s', (st
       status: 422,
       body: { code: 'IDEMPOTENCY_MISMATCH' },
     });
+    const kept = await send('queue:orders', { a: 2 }, { on_conflict: 'duplicate' });
+    expect(kept).toMatchObject({ status: 200, body: { status_of_request: 'duplicate' } });
     // An id of its own wins over the key.
     expect((await send('queue:orders', { a: 2 }, { message_id: id(4) })).status).toBe(202);
     expect((await send('queue:orders', { a: 3 }, { message_id: id(4) })).status).toBe(200);
     const failed = await send('queue:third', { a: 1 }, { retry_count: 0 });
     expect((await send('queue:third', { a: 1 }, { retry_count: 0 })).status).toBe(200);
     expect((await send('queue:third', { a: 2 }, { retry_count: 0 })).status).toBe(422);
+    // Also where the count is ahead of the message: that is no other message of the same key.
+    const ahead = { retry_count: 1, max_retries: 9 };
+    expect((await send('queue:third', { a: 2 }, ahead)).status).toBe(422);
+    const more = { message_id: id(4), on_conflict: 'reject' };
+    expect((await send('queue:orders', { a: 3 }, more)).status).toBe(422);
     expect(await engine.get(textAt(failed.body, 'message_id'))).toBeDefined();
   });
 
@@ -243,6 +250,44 @@ describe('the policy of fresh work', () => {
     const more = { ...(policy ? { policy } : {}), ...(max_retries ? { max_retries } : {}) };
     await post(url, { message_id: id(1), destination: 'queue:a', payload: 1, ...more });
     expect(await get(`${url}/${id(1)}`)).toMatchObject({ body: { max_retries: expected } });
+  });
+});
+
+describe('a policy that leaves fields out', () => {
+  /** The wait before its first retry. */
+  async function waitOf(policy: object, more: object = {}) {
+    const engine = createTestEngine({ policy: settings.policy });
+    const { post, get } = await stage({ engine });
+    const item = { message_id: id(1), destination: 'queue:a', payload: 1, policy, ...more };
+    const answer = await post(url, item);
+    const { due_at } = (await get(`${url}/${id(1)}`)).body as { due_at: string };
+    return { answer, waitMs: Date.parse(due_at) - engine.clock.now() };
+  }
+
+  it('keeps the delays of the service', async () => {
+    const { answer, waitMs } = await waitOf({ maxAttempts: 9 }, { retry_count: 0 });
+    expect(answer.status).toBe(202);
+    expect(waitMs).toBe(2000);
+    expect((await waitOf({ base: '7s' }, { retry_count: 0 })).waitMs).toBe(7000);
+  });
+
+  it('is refused where what it writes does not fit the rest', async () => {
+    const { post } = await stage({ lane: { policy: { jitter: 'decorrelated' } } });
+    const item = { destination: 'queue:a', payload: 1, policy: { strategy: 'fixed' } };
+    expect(await post(url, item)).toMatchObject({
+      status: 400,
+      body: {
+        code: 'INVALID_REQUEST',
+        errors: [
+          {
+            path: '/policy/jitter',
+            message: expect.stringContaining(
+              'strategy from the policy of this submit, jitter from the policy of all lanes',
+            ),
+          },
+        ],
+      },
+    });
   });
 });
 
@@ -533,7 +578,14 @@ describe('taking in many', () => {
           { index: 0, result: 'duplicate', message_id: ids[0] },
           { index: 2, result: 'duplicate', message_id: ids[2] },
         ],
-        rejected: [{ index: 1, code: 'IDEMPOTENCY_MISMATCH', path: '/payload' }],
+        rejected: [
+          {
+            index: 1,
+            code: 'IDEMPOTENCY_MISMATCH',
+            path: '/payload',
+            message: expect.stringContaining('This Idempotency-Key was used for another payload.'),
+          },
+        ],
       },
     });
   });

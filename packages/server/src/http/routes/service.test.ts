@@ -3,7 +3,7 @@ import { createEngine } from '@redrive/engine';
 import { memory } from '@redrive/engine/memory';
 import { createTestBroker } from '@redrive/engine/testing';
 import { describe, expect, it, vi } from 'vitest';
-import { at, id, listAt, send, stage, textAt } from '../harness.test.ts';
+import { at, id, listAt, send, settings, stage, textAt } from '../harness.test.ts';
 
 describe('lanes', () => {
   it('are listed with their state and their limits', async () => {
@@ -123,6 +123,15 @@ describe('simulations', () => {
     });
     const again = await post(url, JSON.parse('{"clients":5}'));
     expect(again.body).toEqual((await post(url, { clients: 5 })).body);
+  });
+
+  it('take a policy as a message would have it: the service’s, with the fields that are written', async () => {
+    const { post } = await stage();
+    const world = { clients: 20, outage: '3s' };
+    const whole = { ...settings.policy, maxAttempts: 6 };
+    const partial = await post(url, { ...world, policy: { maxAttempts: 6 } });
+    expect(partial.status).toBe(200);
+    expect(partial.body).toEqual((await post(url, { ...world, policy: whole })).body);
   });
 
   it('say nothing of those that never got through', async () => {

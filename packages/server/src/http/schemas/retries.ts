@@ -85,6 +85,12 @@ export const RetryItem = Type.Object(
           'Whether those behind it wait while it lies in the inbox; `block` unless given.',
       }),
     ),
+    on_conflict: Type.Optional(
+      choice(['duplicate', 'reject'], {
+        description:
+          'What becomes of another payload for a known message: 422, or `duplicate`. `reject` unless given, where an Idempotency-Key makes the message_id; `duplicate` for a message_id of your own.',
+      }),
+    ),
     error_reason: Type.Optional(
       Type.String({ description: 'Why it failed. Only with `retry_count`.' }),
     ),
