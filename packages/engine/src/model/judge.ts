@@ -74,6 +74,8 @@ export function judge(task: Task, outcome: Outcome, by: Circumstances): Judgemen
       }
       return { settlement: uncounted(task, outcome.delayMs, task.uncounted + 1), lane: 'worked' };
     }
+    case 'held':
+      return held(task, outcome.delayMs, by);
     case 'retryIn':
       return failed(task, outcome.failure, by, outcome.delayMs, undefined, 'worked');
     case 'failed':
@@ -185,6 +187,20 @@ function lost(task: Task, failure: Failure, by: Circumstances): Judgement {
     return toInbox(task, 'TOO_MANY_UNCOUNTED', failure, by, 'neutral');
   }
   return { settlement: uncounted(task, backoff(task, by), count), lane: 'neutral' };
+}
+
+/** It was never started, so its lost leases stay counted: what kills its workers must not do so for ever. */
+function held(task: Task, delayMs: number, by: Circumstances): Judgement {
+  if (task.uncounted >= by.policy.maxUncounted) {
+    const failure: Failure = {
+      class: 'technical',
+      code: 'KEY_HELD',
+      message: `Its idempotency key was held by somebody else ${task.uncounted + 1} times.`,
+    };
+    return toInbox(task, 'TOO_MANY_UNCOUNTED', failure, by, 'neutral');
+  }
+  const later = uncounted(task, delayMs, task.uncounted + 1);
+  return { settlement: { ...later, claims: task.claims - 1 }, lane: 'neutral' };
 }
 
 /** Due as it was. */
