@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import {
   ConfigError,
   type Clock,
@@ -202,7 +203,7 @@ export function isOn(name: string, given: unknown): boolean {
   if (given === undefined || typeof given === 'boolean') return given === true;
   throw new EngineError(
     'INVALID_ENGINE',
-    `The option '${name}' is true or false, not ${String(given)}.`,
+    `The option '${name}' is true or false, not ${inspect(given)}.`,
   );
 }
 

@@ -673,7 +673,7 @@ describe('the lease', () => {
     expect(await s.memory.read('k')).toBeUndefined();
   });
 
-  it('aborts at once where the caller aborted while the claim was under way', async () => {
+  it('does not run the work where the caller aborted while the claim was under way', async () => {
     const s = stage();
     const controller = new AbortController();
     const memory = memoryIdempotency({ clock: s.clock });
@@ -684,11 +684,48 @@ describe('the lease', () => {
         return memory.claim(request);
       },
     };
-    const seen = await idempotent(store, 'k', ({ signal }) => signal.aborted, {
-      clock: s.clock,
-      signal: controller.signal,
+    const run = vi.fn<() => void>();
+    const { signal } = controller;
+    await expect(idempotent(store, 'k', run, { clock: s.clock, signal })).rejects.toThrow('stop');
+    expect(run).not.toHaveBeenCalled();
+    expect(memory.read('k')).toBeUndefined();
+  });
+
+  it('does not run the work where the answer to the claim came after the lease', async () => {
+    const s = stage();
+    const memory = memoryIdempotency({ clock: s.clock });
+    const store: IdempotencyStore = {
+      ...memory,
+      claim: async (request) => {
+        const answer = await memory.claim(request);
+        await s.clock.advance(1000);
+        return answer;
+      },
+    };
+    const run = vi.fn<() => void>();
+    const late = idempotent(store, 'k', run, { clock: s.clock, lease: 1000 });
+    await expect(late).rejects.toMatchObject({
+      code: 'IDEMPOTENCY_STORE_FAILED',
+      message: expect.stringContaining('came after the lease was over') as string,
     });
-    expect(seen).toBe(true);
+    expect(run).not.toHaveBeenCalled();
+    expect(memory.read('k')).toBeUndefined();
+    const open = { clock: s.clock, lease: 1000, whenStoreFails: 'run' } as const;
+    expect(await idempotent(store, 'k', ({ fencingToken }) => fencingToken, open)).toBeUndefined();
+  });
+
+  it('runs the work of a transaction, which has no lease, however late the answer', async () => {
+    const s = stage();
+    const memory = memoryIdempotency({ clock: s.clock });
+    const store: IdempotencyStore = {
+      ...memory,
+      transactional: true,
+      claim: async (request) => {
+        await s.clock.advance(2000);
+        return memory.claim(request);
+      },
+    };
+    expect(await idempotent(store, 'k', () => 1, { clock: s.clock, lease: 1000 })).toBe(1);
   });
 });
 

@@ -137,6 +137,15 @@ async function claim(call: Call): Promise<Claimed> {
     }
     if (answer.state === 'claimed') {
       const { fencingToken, claims } = answer;
+      if (signal?.aborted) {
+        await letGo(call);
+        throw signal.reason;
+      }
+      // Somebody else may have the key by now. A transaction has no lease.
+      if (!store.transactional && clock.monotonic() - sentAtMs >= leaseMs) {
+        void letGo(call);
+        return unclaimed(call, new Error('its answer came after the lease was over'));
+      }
       if (claims > 1) audit.tell('expired', { claims, fencing_token: fencingToken });
       return { state: 'claimed', fencingToken, sentAtMs };
     }

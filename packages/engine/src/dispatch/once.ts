@@ -60,13 +60,15 @@ export class OnceRunner {
 
   async run(task: Task, run: Run, work: Work): Promise<Outcome> {
     const keys = this.#keys;
-    const { signal } = run;
+    const limit = new ClaimLimit(run, this.#settings.clock);
+    const { signal } = limit;
     let outcome: Outcome | undefined;
     const under = (store: IdempotencyStore, tx?: Transaction) =>
       idempotent(
         store,
         keyOf(task),
         async (claim) => {
+          limit.claimed();
           outcome = await work({ signal: claim.signal, ...(tx ? { tx } : {}) });
           // To throw is how the key is freed and the transaction rolled back.
           if (outcome.type !== 'done') throw new Error('The work is not done.');
@@ -74,18 +76,20 @@ export class OnceRunner {
         this.#options(task, signal),
       );
     try {
-      if (isTransactional(keys)) {
-        const limits = { timeoutMs: Math.ceil(run.remainingMs), signal };
-        await keys.transaction((tx, inside) => under(inside, tx), limits);
-      } else {
-        await under(unlessAborted(keys, signal));
-      }
+      const limits = { timeoutMs: Math.ceil(run.remainingMs), signal };
+      const running = isTransactional(keys)
+        ? keys.transaction((tx, inside) => under(inside, tx), limits)
+        : under(unlessAborted(keys, signal));
+      // A store may take its time to answer also after the signal.
+      await Promise.race([running, limit.passed]);
       return done;
     } catch (error) {
-      if (!outcome) return this.#notRun(error, signal);
+      if (!outcome) return limit.hasRun ? this.#failed(error) : this.#notRun(error, run.signal);
       if (outcome.type !== 'done') return outcome;
       // The effect happened and stays, though its record was refused. In a transaction both are rolled back.
       return isTransactional(keys) ? this.#failed(error) : done;
+    } finally {
+      limit.close();
     }
   }
 
@@ -109,7 +113,8 @@ export class OnceRunner {
       return { type: 'held', delayMs: error.retryAfterMs || this.#settings.leaseMs / UNKNOWN_PART };
     }
     const failed = this.#failed(error);
-    return signal.aborted ? failed : { type: 'refused', failure: failed.failure };
+    if (signal.aborted) return failed;
+    return { type: 'refused', failure: failed.failure, neverStarted: true };
   }
 
   #failed(error: unknown): Extract<Outcome, { type: 'failed' }> {
@@ -123,6 +128,58 @@ const PRUNE_EVERY_MS = 600_000;
 const MAX_KEY_LENGTH = 255;
 /** Where nobody knows how long a key is held, the task comes back after this part of a lease. */
 const UNKNOWN_PART = 10;
+
+/**
+ * Half of the time of an execution for the claim: an execution whose time is up has failed, and where only its key took so
+ * long nothing has.
+ */
+class ClaimLimit {
+  hasRun = false;
+  /** Rejects when the limit is passed, or the execution is to end, before the work has begun. */
+  readonly passed: Promise<never>;
+  /** Aborted with the execution, and when the limit is passed. */
+  readonly signal: AbortSignal;
+  readonly #run: Run;
+  readonly #clock: Clock;
+  readonly #timer: unknown;
+  readonly #end: () => void;
+
+  constructor(run: Run, clock: Clock) {
+    this.#run = run;
+    this.#clock = clock;
+    const controller = new AbortController();
+    this.signal = controller.signal;
+    let pass: (reason: unknown) => void = () => undefined;
+    this.passed = new Promise((_, reject) => {
+      pass = reject;
+    });
+    // Nobody waits for it any more once the key is answered.
+    this.passed.catch(() => undefined);
+    const abort = (reason: unknown) => {
+      controller.abort(reason);
+      if (!this.hasRun) pass(reason);
+    };
+    this.#end = () => abort(run.signal.reason);
+    if (run.signal.aborted) this.#end();
+    else run.signal.addEventListener('abort', this.#end, { once: true });
+    this.#timer = clock.setTimer(() => abort(late()), run.remainingMs / 2, true);
+  }
+
+  /** The work begins. */
+  claimed(): void {
+    this.hasRun = true;
+    this.#clock.clearTimer(this.#timer);
+  }
+
+  close(): void {
+    this.#clock.clearTimer(this.#timer);
+    this.#run.signal.removeEventListener('abort', this.#end);
+  }
+}
+
+function late(): DOMException {
+  return new DOMException('The store of keys took too long.', 'TimeoutError');
+}
 
 /** Tasks of one message at several handlers have keys of their own. */
 function keyOf(task: Task): string {

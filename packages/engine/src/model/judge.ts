@@ -56,7 +56,7 @@ export function judge(task: Task, outcome: Outcome, by: Circumstances): Judgemen
       return toInbox(task, outcome.reason ?? 'GAVE_UP', outcome.failure, by, 'worked');
     case 'refused':
       // Nothing ran, so nothing is counted: the breaker paces the lane. The count only lengthens the pause.
-      return { settlement: uncounted(task, backoff(task, by), task.uncounted + 1), lane: 'failed' };
+      return { settlement: refused(task, outcome.neverStarted, by), lane: 'failed' };
     case 'lost':
       return lost(task, outcome.failure, by);
     case 'away':
@@ -189,7 +189,17 @@ function lost(task: Task, failure: Failure, by: Circumstances): Judgement {
   return { settlement: uncounted(task, backoff(task, by), count), lane: 'neutral' };
 }
 
-/** It was never started, so its lost leases stay counted: what kills its workers must not do so for ever. */
+function refused(task: Task, neverStarted: true | undefined, by: Circumstances): Settlement {
+  const later = uncounted(task, backoff(task, by), task.uncounted + 1);
+  return neverStarted ? unstarted(task, later) : later;
+}
+
+/** Its lost leases stay counted: what kills its workers must not do so for ever. */
+function unstarted(task: Task, later: Extract<Settlement, { to: 'pending' }>): Settlement {
+  return { ...later, claims: task.claims - 1 };
+}
+
+/** Somebody else runs it, or did until a moment ago. */
 function held(task: Task, delayMs: number, by: Circumstances): Judgement {
   if (task.uncounted >= by.policy.maxUncounted) {
     const failure: Failure = {
@@ -200,7 +210,7 @@ function held(task: Task, delayMs: number, by: Circumstances): Judgement {
     return toInbox(task, 'TOO_MANY_UNCOUNTED', failure, by, 'neutral');
   }
   const later = uncounted(task, delayMs, task.uncounted + 1);
-  return { settlement: { ...later, claims: task.claims - 1 }, lane: 'neutral' };
+  return { settlement: unstarted(task, later), lane: 'neutral' };
 }
 
 /** Due as it was. */

@@ -35,7 +35,9 @@ export type Outcome =
   | { type: 'done' }
   | { type: 'taken' }
   | { type: 'failed'; failure: Failure; answer?: string }
-  | { type: 'refused' | 'lost' | 'away'; failure: Failure }
+  /** `neverStarted`: also the work of this process did not begin, so that its lost leases stay counted. */
+  | { type: 'refused'; failure: Failure; neverStarted?: true }
+  | { type: 'lost' | 'away'; failure: Failure }
   | { type: 'unroutable' | 'invalid' | 'oversized' | 'impossible'; failure: Failure }
   | { type: 'held'; delayMs: number }
   | { type: 'retryIn'; delayMs: number; failure: Failure }

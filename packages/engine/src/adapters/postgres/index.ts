@@ -52,7 +52,10 @@ export function postgres(options: string | PostgresOptions): TransactionalStore 
     if (settings.migrate === 'auto') await migrate(parts);
     else if (!(await isCurrent(parts))) throw missing(names);
   };
-  const keys = keysOn(database, settings, () => connections.begin());
+  const keys = keysOn(database, settings, {
+    begin: () => connections.begin(),
+    end: async () => {},
+  });
   return new PostgresStore({ database, connections, names, notifier, listener, prepare, keys });
 }
 

@@ -96,7 +96,7 @@ describePostgres(({ freshDatabase }) => {
         inside.push(rows, await effects(), await recorded());
         await both.submit('mail', 'paid', { tx });
       })
-      .handle('mail', (_: string) => undefined);
+      .handle('mail', (_text: string) => undefined);
     await both.start();
     await both.submit('charge', {}, { id: ID });
     await saw('done', 2);

@@ -49,23 +49,17 @@ export function postgresIdempotency(
     'pool' in source
       ? new LentConnections(source.pool, undefined, limits)
       : new OwnConnections(source.url, undefined, maxConnections, limits);
-  const keys = keysOn(new Database(connections, limits, random), settings, () =>
-    connections.begin(),
-  );
-  const { close } = keys;
-  return Object.assign(keys, {
-    async close() {
-      await close();
-      await connections.end();
-    },
+  return keysOn(new Database(connections, limits, random), settings, {
+    begin: () => connections.begin(),
+    end: () => connections.end(),
   });
 }
 
-/** The keys in the database of a store. To close them leaves its connections open. */
+/** The keys on connections that are begun and ended as told: those of a store end with the store. */
 export function keysOn(
   database: Database,
   settings: PostgresSettings,
-  begin: () => void,
+  { begin, end }: { begin: () => void; end: () => Promise<void> },
 ): PostgresIdempotency {
   const names = keyNamesIn(settings.schema);
   const texts = textsFor(names);
@@ -97,7 +91,10 @@ export function keysOn(
       await ready();
       return transactions.run((tx, inside) => work(tx, transactional(inside)), limits);
     },
-    close: () => transactions.close(),
+    async close() {
+      await transactions.close();
+      await end();
+    },
   });
 
   function transactional(inside: Ask): IdempotencyStore {

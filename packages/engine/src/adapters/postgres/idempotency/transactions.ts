@@ -79,8 +79,8 @@ export class Transactions {
     const abort = abortOf(signal);
     let isBroken = true;
     try {
-      await rowsOf(client, begin(timeoutMs), undefined, answerMs);
-      const result = await Promise.race([work(tx, ask), abort.aborted]);
+      const begun = rowsOf(client, begin(timeoutMs), undefined, answerMs);
+      const result = await Promise.race([begun.then(() => work(tx, ask)), abort.aborted]);
       tx.end();
       // From here on the server decides. Whoever comes for the key waits for that, so that a late commit does no harm.
       await commit(client, answerMs);
