@@ -439,8 +439,36 @@ describe('the lease', () => {
     expect(await s.memory.read('k')).toMatchObject({ state: 'held' });
     first.resolve('paid');
     expect(await running).toBe('paid');
-    expect(s.calls.filter((call) => call === 'renew')).toHaveLength(60);
-    expect(s.clock.pending).toBe(0);
+    const renewals = () => s.calls.filter((call) => call === 'renew').length;
+    expect(renewals()).toBe(60);
+    // One timer is shared by all leases. It ends with the last of them.
+    await s.clock.advance('10s');
+    expect([s.clock.pending, renewals()]).toEqual([0, 60]);
+  });
+
+  it('is renewed in its own rhythm, whatever other leases there are', async () => {
+    const s = stage();
+    const renewed: string[] = [];
+    const store: IdempotencyStore = {
+      ...s.memory,
+      renew: (key, owner, leaseMs) => {
+        renewed.push(`${key} ${s.clock.monotonic()}`);
+        return s.memory.renew(key, owner, leaseMs);
+      },
+    };
+    const [slow, quick] = [work(), work()];
+    const { clock } = s;
+    const calls = [
+      idempotent(store, 'slow', slow.fn, { clock, lease: 9000 }),
+      idempotent(store, 'quick', quick.fn, { clock, lease: 3000 }),
+    ];
+    await clock.advance(2500);
+    quick.resolve('q');
+    await calls[1];
+    await clock.advance(4000);
+    slow.resolve('s');
+    expect(await Promise.all(calls)).toEqual(['s', 'q']);
+    expect(renewed).toEqual(['quick 1000', 'quick 2000', 'slow 3000', 'slow 6000']);
   });
 
   it('of a crashed owner is taken over when it is over, and not before', async () => {
