@@ -50,7 +50,7 @@ export function idempotent<T>(
       : proceed(call, fn, claimed);
     return Promise.resolve(result);
   } catch (error) {
-    return Promise.reject(error as Error);
+    return Promise.reject(error);
   }
 }
 

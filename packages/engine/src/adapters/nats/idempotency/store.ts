@@ -75,13 +75,25 @@ interface Found {
   leaseMs: number;
 }
 
+/** What is under a key, or is taken to be: a write at another revision does nothing. */
+interface Look {
+  revision: number;
+  found?: Found;
+}
+
+const nothingYet: Look = { revision: 0 };
+
 /** What to write at the revision that was found, and the answer once that has worked. */
 type Decision<T> = { answer: T } | { write: Found | 'nothing'; done: (revision: number) => T };
+
+type Decide<T> = (found: Found | undefined) => Decision<T>;
 
 class JetstreamIdempotency implements IdempotencyStore {
   readonly #link: Link;
   readonly #clock: Clock;
   readonly #sightings = new Sightings(MAX_SIGHTINGS);
+  /** The claims of this store, as they were written last: to record the result needs no look then. */
+  readonly #own = new Map<string, Look & { found: Found }>();
 
   constructor(link: Link, clock: Clock) {
     this.#link = link;
@@ -89,34 +101,50 @@ class JetstreamIdempotency implements IdempotencyStore {
   }
 
   claim(request: ClaimRequest): Promise<ClaimAnswer> {
-    return this.#change<ClaimAnswer>(request.key, (found) => {
+    const { key, leaseMs } = request;
+    const decide: Decide<ClaimAnswer> = (found) => {
       const claimed = claimOf(found?.entry, request, NOW_MS, 1);
       if ('answer' in claimed) return claimed;
       const { entry } = claimed;
       return {
-        write: { entry, leaseMs: request.leaseMs },
+        write: { entry, leaseMs },
         // Revisions grow over all keys of a bucket, also after a key was pruned.
-        done: (fencingToken) => ({ state: 'claimed', fencingToken, claims: entry.claims }),
+        done: (fencingToken) => {
+          this.#keep(key, { revision: fencingToken, found: { entry, leaseMs } });
+          return { state: 'claimed', fencingToken, claims: entry.claims };
+        },
       };
-    });
+    };
+    // Most keys are new. One that was seen with somebody else is not.
+    return this.#change(key, decide, this.#sightings.has(key) ? undefined : nothingYet);
   }
 
   renew(key: string, owner: string, leaseMs: number): Promise<boolean> {
     return this.#change(key, (found) => {
       if (!found || !isHeldBy(found.entry, owner)) return { answer: false };
-      return { write: { entry: found.entry, leaseMs }, done: () => true };
+      const renewed = { entry: found.entry, leaseMs };
+      return {
+        write: renewed,
+        done: (revision) => {
+          this.#keep(key, { revision, found: renewed });
+          return true;
+        },
+      };
     });
   }
 
   record(key: string, owner: string, record: NewRecord): Promise<boolean> {
-    return this.#change(key, (found) => {
+    const decide: Decide<boolean> = (found) => {
       if (found?.entry.owner !== owner) return { answer: false };
       // The answer to an earlier call was lost.
       if (found.entry.outcome) return { answer: true };
       const wallMs = this.#clock.now();
       const entry = recordedOf(found.entry, record, wallMs, wallMs);
       return { write: { ...found, entry }, done: () => true };
-    });
+    };
+    const own = this.#own.get(key);
+    this.#own.delete(key);
+    return this.#change(key, decide, own?.found.entry.owner === owner ? own : undefined);
   }
 
   read(key: string): Promise<IdempotencyEntry | undefined> {
@@ -124,6 +152,7 @@ class JetstreamIdempotency implements IdempotencyStore {
   }
 
   release(key: string, owner?: string): Promise<boolean> {
+    this.#own.delete(key);
     return this.#change(key, (found) => {
       if (!found || (owner !== undefined && !isHeldBy(found.entry, owner))) {
         return { answer: false };
@@ -140,11 +169,21 @@ class JetstreamIdempotency implements IdempotencyStore {
     return this.#link.close();
   }
 
-  /** Reads, decides, and writes where nobody else has written meanwhile; else reads again. */
-  #change<T>(key: string, decide: (found: Found | undefined) => Decision<T>): Promise<T> {
+  /** One that is not recorded by this store is the oldest some day, and then forgotten. */
+  #keep(key: string, own: Look & { found: Found }): void {
+    this.#own.delete(key);
+    this.#own.set(key, own);
+    if (this.#own.size > MAX_SIGHTINGS) this.#own.delete(this.#own.keys().next().value!);
+  }
+
+  /**
+   * Reads, decides, and writes where nobody else has written meanwhile; else reads again. With a guess it need not be read
+   * first: the revision of the write says whether the guess was right.
+   */
+  #change<T>(key: string, decide: Decide<T>, guess?: Look): Promise<T> {
     return this.#link.run(async (bucket) => {
       for (let tries = 0; tries < MAX_TRIES; tries++) {
-        const { revision, found } = await this.#find(bucket, key);
+        const { revision, found } = guess && tries === 0 ? guess : await this.#find(bucket, key);
         const decision = decide(found);
         if ('answer' in decision) return decision.answer;
         const written = await write(bucket, key, revision, decision.write);
@@ -157,7 +196,7 @@ class JetstreamIdempotency implements IdempotencyStore {
     });
   }
 
-  async #find(bucket: Bucket, key: string): Promise<{ revision: number; found?: Found }> {
+  async #find(bucket: Bucket, key: string): Promise<Look> {
     const askedAtMs = this.#clock.monotonic();
     const { revision, value, expiresAtMs } = await bucket.read(key);
     const isHeld = value !== undefined && !value.outcome;
