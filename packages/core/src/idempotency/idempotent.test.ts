@@ -719,6 +719,33 @@ describe('the lease', () => {
     expect(memory.read('k')).toBeUndefined();
   });
 
+  it('reaches the work or keeps it from running, at whatever moment the caller aborts', async () => {
+    const seen = new Set<string>();
+    for (let turns = 0; turns < 30; turns++) {
+      const memory = memoryIdempotency();
+      const store: IdempotencyStore = { ...memory, claim: async (one) => memory.claim(one) };
+      const controller = new AbortController();
+      let ran: Claim | undefined;
+      const call = idempotent(
+        store,
+        'k',
+        async (claim) => {
+          ran = claim;
+          await setImmediate();
+          if (claim.signal.aborted) throw claim.signal.reason;
+        },
+        { signal: controller.signal },
+      );
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+      seen.add(ran ? 'the work ran' : 'the claim was under way');
+      controller.abort(new Error('stop'));
+      await expect(call).rejects.toThrow('stop');
+      expect(ran?.signal.aborted ?? true).toBe(true);
+      expect(memory.read('k')).toBeUndefined();
+    }
+    expect(seen.size).toBe(2);
+  });
+
   it('does not run the work where the answer to the claim came after the lease', async () => {
     const s = stage();
     const memory = memoryIdempotency({ clock: s.clock });
