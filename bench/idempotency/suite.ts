@@ -4,9 +4,10 @@ import { memoryCase } from './memory.ts';
 import { postgresCase } from './postgres.ts';
 import { redisCase } from './redis.ts';
 import { sqliteCase } from './sqlite.ts';
+import { natsPipeline } from '../service/nats/pipeline.ts';
 
 export const suite: Suite = {
   name: 'idempotency',
   about: 'an effect once per key: claim, run, record',
-  cases: [memoryCase, sqliteCase, postgresCase, redisCase, jetstreamCase],
+  cases: [memoryCase, sqliteCase, postgresCase, redisCase, jetstreamCase, natsPipeline],
 };

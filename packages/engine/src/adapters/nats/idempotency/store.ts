@@ -9,11 +9,12 @@ import {
   type IdempotencyStore,
   type NewRecord,
 } from 'redrive';
-import { answerOf, claimOf, isHeldBy, type KeyEntry, recordedOf } from 'redrive/internal';
+import { answerOf, claimOf, isHeldBy, recordedOf } from 'redrive/internal';
 import { EngineError } from '../../../errors.ts';
 import { type NatsOptions, readOptions } from '../options.ts';
 import type { Bucket } from './bucket.ts';
 import { Link } from './link.ts';
+import { type Found, OwnWrites } from './own-writes.ts';
 import { Sightings } from './sightings.ts';
 import { valueOf } from './value.ts';
 
@@ -70,30 +71,22 @@ const MAX_TRIES = 20;
 /** Ends of leases are counted from each look at a key. */
 const NOW_MS = 0;
 
-interface Found {
-  entry: KeyEntry;
-  leaseMs: number;
-}
-
-/** What is under a key, or is taken to be: a write at another revision does nothing. */
+/** What a look at a key finds. */
 interface Look {
   revision: number;
   found?: Found;
 }
 
-const nothingYet: Look = { revision: 0 };
+const NEVER_WRITTEN: Look = { revision: 0 };
 
 /** What to write at the revision that was found, and the answer once that has worked. */
 type Decision<T> = { answer: T } | { write: Found | 'nothing'; done: (revision: number) => T };
-
-type Decide<T> = (found: Found | undefined) => Decision<T>;
 
 class JetstreamIdempotency implements IdempotencyStore {
   readonly #link: Link;
   readonly #clock: Clock;
   readonly #sightings = new Sightings(MAX_SIGHTINGS);
-  /** The claims of this store, as they were written last: to record the result needs no look then. */
-  readonly #own = new Map<string, Look & { found: Found }>();
+  readonly #own = new OwnWrites(MAX_SIGHTINGS);
 
   constructor(link: Link, clock: Clock) {
     this.#link = link;
@@ -102,49 +95,39 @@ class JetstreamIdempotency implements IdempotencyStore {
 
   claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const { key, leaseMs } = request;
-    const decide: Decide<ClaimAnswer> = (found) => {
+    // Most keys are new: a write says so, and fails where one is not. A waiter has seen its key before.
+    const guess = this.#sightings.has(key) ? undefined : NEVER_WRITTEN;
+    const decide = (found: Found | undefined): Decision<ClaimAnswer> => {
       const claimed = claimOf(found?.entry, request, NOW_MS, 1);
       if ('answer' in claimed) return claimed;
       const { entry } = claimed;
       return {
         write: { entry, leaseMs },
         // Revisions grow over all keys of a bucket, also after a key was pruned.
-        done: (fencingToken) => {
-          this.#keep(key, { revision: fencingToken, found: { entry, leaseMs } });
-          return { state: 'claimed', fencingToken, claims: entry.claims };
-        },
+        done: (fencingToken) => ({ state: 'claimed', fencingToken, claims: entry.claims }),
       };
     };
-    // Most keys are new. One that was seen with somebody else is not.
-    return this.#change(key, decide, this.#sightings.has(key) ? undefined : nothingYet);
+    return this.#change(key, decide, guess);
   }
 
   renew(key: string, owner: string, leaseMs: number): Promise<boolean> {
-    return this.#change(key, (found) => {
+    const decide = (found: Found | undefined): Decision<boolean> => {
       if (!found || !isHeldBy(found.entry, owner)) return { answer: false };
-      const renewed = { entry: found.entry, leaseMs };
-      return {
-        write: renewed,
-        done: (revision) => {
-          this.#keep(key, { revision, found: renewed });
-          return true;
-        },
-      };
-    });
+      return { write: { entry: found.entry, leaseMs }, done: () => true };
+    };
+    return this.#change(key, decide, this.#known(key, owner));
   }
 
   record(key: string, owner: string, record: NewRecord): Promise<boolean> {
-    const decide: Decide<boolean> = (found) => {
+    const decide = (found: Found | undefined): Decision<boolean> => {
       if (found?.entry.owner !== owner) return { answer: false };
       // The answer to an earlier call was lost.
       if (found.entry.outcome) return { answer: true };
       const wallMs = this.#clock.now();
       const entry = recordedOf(found.entry, record, wallMs, wallMs);
-      return { write: { ...found, entry }, done: () => true };
+      return { write: { entry, leaseMs: found.leaseMs }, done: () => true };
     };
-    const own = this.#own.get(key);
-    this.#own.delete(key);
-    return this.#change(key, decide, own?.found.entry.owner === owner ? own : undefined);
+    return this.#change(key, decide, this.#known(key, owner));
   }
 
   read(key: string): Promise<IdempotencyEntry | undefined> {
@@ -152,13 +135,13 @@ class JetstreamIdempotency implements IdempotencyStore {
   }
 
   release(key: string, owner?: string): Promise<boolean> {
-    this.#own.delete(key);
-    return this.#change(key, (found) => {
+    const decide = (found: Found | undefined): Decision<boolean> => {
       if (!found || (owner !== undefined && !isHeldBy(found.entry, owner))) {
         return { answer: false };
       }
       return { write: 'nothing', done: () => true };
-    });
+    };
+    return this.#change(key, decide, owner === undefined ? undefined : this.#known(key, owner));
   }
 
   prune(limit: number): Promise<number> {
@@ -169,31 +152,41 @@ class JetstreamIdempotency implements IdempotencyStore {
     return this.#link.close();
   }
 
-  /** One that is not recorded by this store is the oldest some day, and then forgotten. */
-  #keep(key: string, own: Look & { found: Found }): void {
-    this.#own.delete(key);
-    this.#own.set(key, own);
-    if (this.#own.size > MAX_SIGHTINGS) this.#own.delete(this.#own.keys().next().value!);
-  }
-
-  /**
-   * Reads, decides, and writes where nobody else has written meanwhile; else reads again. With a guess it need not be read
-   * first: the revision of the write says whether the guess was right.
-   */
-  #change<T>(key: string, decide: Decide<T>, guess?: Look): Promise<T> {
+  /** Reads, decides, and writes where nobody else has written meanwhile; else reads again. A guess saves the first look. */
+  #change<T>(
+    key: string,
+    decide: (found: Found | undefined) => Decision<T>,
+    guess?: Look,
+  ): Promise<T> {
     return this.#link.run(async (bucket) => {
       for (let tries = 0; tries < MAX_TRIES; tries++) {
-        const { revision, found } = guess && tries === 0 ? guess : await this.#find(bucket, key);
+        const { revision, found } = tries === 0 && guess ? guess : await this.#find(bucket, key);
         const decision = decide(found);
         if ('answer' in decision) return decision.answer;
+        // Also where the answer does not come: then nobody knows what is there.
+        this.#own.forget(key);
         const written = await write(bucket, key, revision, decision.write);
-        if (written !== undefined) return decision.done(written);
+        if (written === undefined) continue;
+        this.#remember(key, written, decision.write);
+        return decision.done(written);
       }
       throw new EngineError(
         'STORE_UNAVAILABLE',
         `Others changed the key ${MAX_TRIES} times between a look and a write. Trying again is safe.`,
       );
     });
+  }
+
+  /** What is there, if nobody else has written since. */
+  #known(key: string, owner: string): Look | undefined {
+    const written = this.#own.get(key, owner);
+    return written && { revision: written.revision, found: written };
+  }
+
+  /** Only what is still held: of the rest nothing more is written. */
+  #remember(key: string, revision: number, what: Found | 'nothing'): void {
+    if (what === 'nothing' || what.entry.outcome) return;
+    this.#own.set(key, { ...what, revision });
   }
 
   async #find(bucket: Bucket, key: string): Promise<Look> {
