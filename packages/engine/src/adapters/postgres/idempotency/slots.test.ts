@@ -25,6 +25,8 @@ describe('slots', () => {
     give();
     await fourth;
     expect(order).toEqual([3, 4]);
+    // Two are taken still: what was handed on was not given back as well.
+    await expect(slots.take(1, signal)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
   });
 
   it('are not waited for longer than one may', async () => {
