@@ -123,8 +123,8 @@ export class DurableEngine {
       throw new EngineError('INVALID_ENGINE', 'A handler has a name, which is not a URL.');
     }
     const run = rest.at(-1) as Handler<never>;
-    const { schema, ...lane } = (rest.length > 1 ? rest[0] : {}) as HandlerOptions;
-    this.#dispatcher.expect([this.#directory.add(name, lane, { schema, run })]);
+    const { schema, idempotent, ...lane } = (rest.length > 1 ? rest[0] : {}) as HandlerOptions;
+    this.#dispatcher.expect([this.#directory.add(name, lane, { schema, run }, idempotent)]);
     return this;
   }
 

@@ -14,6 +14,11 @@ export const errorCodes = {
   PAYLOAD_TOO_LARGE: 'The payload is over the limit (1 MiB unless told otherwise).',
   INVALID_ID: 'A message id that is not a UUID.',
   NO_TRANSACTIONS: 'This store cannot join a transaction of the caller.',
+  NO_IDEMPOTENCY:
+    'A handler is idempotent, and neither the store nor the option `idempotency` keeps keys for it.',
+  TRANSACTION_OVER: 'The `tx` of a handler was used after its transaction had ended.',
+  TRANSACTION_CONTROL:
+    'A handler tried to begin, commit or roll back the transaction of its `tx`, which the engine does.',
   NOT_IN_TRANSACTION:
     'The `tx` of a submit is not in a transaction: a pool, a client without BEGIN, or one whose transaction has failed.',
   IDEMPOTENCY_MISMATCH:

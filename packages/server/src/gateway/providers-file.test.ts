@@ -193,7 +193,9 @@ describe('the book of providers', () => {
       file('4', { one, safe }),
     );
     const told = () =>
-      log.info.mock.calls.filter(([line]) => typeof line === 'string').map(([line]) => line);
+      log.info.mock.calls
+        .map(([line]) => line as unknown)
+        .filter((line) => typeof line === 'string');
     await book.reload();
     const line =
       'A POST that a provider may have executed is not repeated: one. For LLM calls set "retry_unsafe": true in providers.json, or send an idempotency-key.';

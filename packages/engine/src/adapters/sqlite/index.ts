@@ -1,7 +1,10 @@
+import type { DatabaseSync } from 'node:sqlite';
 import type { Store } from '../../ports/store.ts';
 import { connect, connectReader } from './connection.ts';
 import { Database } from './database.ts';
 import { readOptions, type SqliteOptions } from './options.ts';
+import { migrateIdempotency } from './idempotency/schema.ts';
+import { migrate } from './schema/schema.ts';
 import { Statements } from './statements.ts';
 import { SqliteStore } from './store.ts';
 
@@ -19,10 +22,16 @@ export function sqlite(file: string | URL, options: SqliteOptions = {}): Store {
     clock,
     random,
     busyLimitMs,
-    connect: () => connect(place, maxFileBytes),
+    connect: () => connect(place, maxFileBytes, migrateAll),
     connectReader: () => connectReader(place),
     prepare: (db) => new Statements(db),
     report: onFault,
   });
   return new SqliteStore(database, clock);
+}
+
+/** The keys of handlers have tables of their own, with a version of their own. */
+function migrateAll(db: DatabaseSync, path: string): void {
+  migrate(db, path);
+  migrateIdempotency(db, path);
 }
