@@ -192,8 +192,10 @@ describe('the book of providers', () => {
       file('3', { one: safe }),
       file('4', { one, safe }),
     );
-    const told = () =>
-      log.info.mock.calls.filter(([line]) => typeof line === 'string').map(([line]) => line);
+    const told = () => {
+      const calls = log.info.mock.calls as unknown[][];
+      return calls.map(([first]) => first).filter((first) => typeof first === 'string');
+    };
     await book.reload();
     const line =
       'A POST that a provider may have executed is not repeated: one. For LLM calls set "retry_unsafe": true in providers.json, or send an idempotency-key.';
