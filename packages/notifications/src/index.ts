@@ -1,0 +1,3 @@
+export type * from './model/notification.ts';
+export { deliveryStates, priorities, statuses } from './model/notification.ts';
+export type * from './ports/repository.ts';
