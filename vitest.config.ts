@@ -10,11 +10,13 @@ const slow = [
   'test/docs/examples.test.ts',
   'packages/engine/src/adapters/{rabbitmq,nats}/{consume,outages,publisher}.test.ts',
   'packages/engine/src/adapters/nats/idempotency/cluster.test.ts',
+  // Kafka takes seconds to start, and much memory: no test that needs it is in `npm test`.
+  'packages/engine/src/adapters/kafka/**/{conformance,consume,group,outages,processes,producer,publish,queue,topics}.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{inbox/inbox,schedule/schedule}-suite.test.ts',
   'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
-  'test/services/{nats,postgres,rabbitmq}.test.ts',
+  'test/services/{kafka,nats,postgres,rabbitmq}.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];
 const storms = 'test/e2e/service/{storm,fuzz}*.test.ts';

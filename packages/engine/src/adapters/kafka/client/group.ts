@@ -1,0 +1,426 @@
+import {
+  decodeConsumerProtocolAssignment,
+  decodeConsumerProtocolSubscription,
+  encodeConsumerProtocolAssignment,
+  encodeConsumerProtocolSubscription,
+  findCoordinatorV4,
+  heartbeatV4,
+  joinGroupV7,
+  leaveGroupV4,
+  offsetCommitV8,
+  offsetFetchV8,
+  syncGroupV5,
+} from '@platformatic/kafka';
+import { textOf } from '../../../broker/answers.ts';
+import { assign } from './assignor.ts';
+import { type Cluster, REBALANCE_TIMEOUT_MS } from './cluster.ts';
+import { Code, isCoordinatorAway, KafkaError } from './errors.ts';
+import { earliestOffset } from './fetcher.ts';
+
+type JoinGroupResponse = joinGroupV7.JoinGroupResponse;
+
+export interface TopicPartition {
+  readonly topic: string;
+  readonly partition: number;
+}
+
+export interface Assigned extends TopicPartition {
+  /** Where to begin: what was committed last, or the beginning of the log. */
+  readonly start: number;
+}
+
+export interface CommitOffset extends TopicPartition {
+  readonly offset: number;
+}
+
+export interface GroupEvents {
+  /** They are this member's from now on. */
+  assigned(partitions: readonly Assigned[]): void;
+  /** Give them up. They are still this member's until the promise resolves. */
+  revoked(partitions: readonly TopicPartition[]): Promise<void>;
+  /** All of them are gone already: others may have them. */
+  lost(why: string): void;
+}
+
+const PROTOCOL_TYPE = 'consumer';
+/** Of our own: other consumers, which share partitions out in another way, are refused by the group. */
+const PROTOCOL = 'redrive-sticky';
+const RETRY_MS = 200;
+const LOOK_FOR_PARTITIONS_MS = 60_000;
+const KEY_TYPE_GROUP = 0;
+
+/** A member of a consumer group: it joins, shows signs of life, and joins again until it is stopped. */
+export class Group {
+  readonly #cluster: Cluster;
+  readonly #groupId: string;
+  readonly #topics: readonly string[];
+  readonly #events: GroupEvents;
+  #owned = new Map<string, number[]>();
+  #memberId = '';
+  #generation = -1;
+  #coordinator: number | undefined;
+  /** When the last sign of life was sent that was answered well. */
+  #aliveAtMs = -Infinity;
+  #isJoining = false;
+  #isStopped = false;
+  #running: Promise<void> | undefined;
+  #wakeUp: () => void = () => {};
+  #partitionCounts = '';
+  #looksAtMs = 0;
+
+  constructor(cluster: Cluster, groupId: string, topics: readonly string[], events: GroupEvents) {
+    this.#cluster = cluster;
+    this.#groupId = groupId;
+    this.#topics = topics;
+    this.#events = events;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Whether its partitions are surely its own: by the local clock, from before its last sign of life was sent. */
+  get isAlive(): boolean {
+    if (this.#generation < 0) return false;
+    const { host, sessionTimeoutMs } = this.#cluster.settings;
+    return this.#isJoining || host.clock.monotonic() - this.#aliveAtMs < sessionTimeoutMs;
+  }
+
+  /** Leaves the group, after what the caller has committed. */
+  async stop(): Promise<void> {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.#wakeUp();
+    if (this.#memberId !== '' && this.#coordinator !== undefined && !this.#cluster.isClosed) {
+      const members = [{ memberId: this.#memberId }];
+      await this.#cluster
+        .call('control', this.#coordinator, leaveGroupV4.api, this.#groupId, members)
+        // Then the others wait until its session is over.
+        .catch(() => undefined);
+    }
+  }
+
+  /** True: durable. False: not now, or never since the partitions are gone. */
+  async commit(offsets: readonly CommitOffset[]): Promise<boolean> {
+    const coordinator = this.#coordinator;
+    if (coordinator === undefined || this.#generation < 0) return false;
+    const topics = Array.from(
+      Map.groupBy(offsets, ({ topic }) => topic),
+      ([name, list]) => ({
+        name,
+        partitions: list.map(({ partition, offset }) => ({
+          partitionIndex: partition,
+          committedOffset: BigInt(offset),
+          committedLeaderEpoch: -1,
+        })),
+      }),
+    );
+    const [generation, memberId] = [this.#generation, this.#memberId];
+    try {
+      const response = await this.#cluster.call(
+        'control',
+        coordinator,
+        offsetCommitV8.api,
+        this.#groupId,
+        generation,
+        memberId,
+        null,
+        topics,
+      );
+      const codes = response.topics.flatMap(({ partitions }) =>
+        partitions.map(({ errorCode }) => errorCode),
+      );
+      const bad = codes.find((code) => code !== Code.none);
+      if (bad !== undefined) this.#refused(bad, generation);
+      return bad === undefined;
+    } catch {
+      // The same offsets are committed with the next ones.
+      return false;
+    }
+  }
+
+  #refused(code: number, generation: number): void {
+    if (generation !== this.#generation) return;
+    if (isCoordinatorAway(code)) this.#coordinator = undefined;
+    if (code === Code.illegalGeneration || code === Code.unknownMember) this.#lose('fenced');
+  }
+
+  async #run(): Promise<void> {
+    const { log } = this.#cluster.settings.host;
+    let saidWhy = '';
+    while (!this.#isStopped) {
+      try {
+        await this.#joinOnce();
+        saidWhy = '';
+        await this.#stay();
+      } catch (error) {
+        const why = textOf(error);
+        if (!this.#isStopped && why !== saidWhy) {
+          log.warn({ group: this.#groupId, why }, 'Kafka: not in the group, trying again');
+        }
+        saidWhy = why;
+        this.#coordinator = undefined;
+        await this.#pause(RETRY_MS);
+      }
+      if (this.#generation >= 0 && !this.isAlive)
+        this.#lose('no sign of life was answered in time');
+    }
+  }
+
+  /** One round: joins, gets its partitions, gives up those that it has to. */
+  async #joinOnce(): Promise<void> {
+    const coordinator = await this.#findCoordinator();
+    const joined = await this.#join(coordinator);
+    const assignment = await this.#sync(coordinator, joined);
+    if (this.#isStopped) return;
+    const gone = difference(this.#owned, assignment);
+    const added = difference(assignment, this.#owned);
+    const generation = this.#generation;
+    const starts = added.length > 0 ? await this.#starts(coordinator, added) : [];
+    // Another one may have taken its place meanwhile.
+    if (this.#isStopped || generation !== this.#generation) return;
+    this.#owned = assignment;
+    if (starts.length > 0) this.#events.assigned(starts);
+    if (gone.length === 0) return;
+    await this.#giveUp(gone);
+  }
+
+  /** Signs of life go on meanwhile. Then it joins again, so that others get what it gave up. */
+  async #giveUp(gone: readonly TopicPartition[]): Promise<void> {
+    const given = this.#events.revoked(gone);
+    let isGiven = false;
+    void given.then(() => {
+      isGiven = true;
+      this.#wakeUp();
+    });
+    while (!isGiven && !this.#isStopped && this.#generation >= 0) {
+      await this.#pause(this.#cluster.settings.sessionTimeoutMs / 3);
+      if (!isGiven) await this.#beat();
+    }
+    if (!this.#isStopped) await this.#joinOnce();
+  }
+
+  async #findCoordinator(): Promise<number> {
+    // The brokers have to be known, and the topics with their leaders.
+    await this.#cluster.topics(this.#topics);
+    const { coordinators } = await this.#cluster.callAny(findCoordinatorV4.api, KEY_TYPE_GROUP, [
+      this.#groupId,
+    ]);
+    const { errorCode, nodeId } = coordinators[0]!;
+    if (errorCode !== Code.none) throw new KafkaError(errorCode, 'finding the coordinator');
+    this.#coordinator = nodeId;
+    return nodeId;
+  }
+
+  async #join(coordinator: number): Promise<JoinGroupResponse> {
+    const { host, sessionTimeoutMs } = this.#cluster.settings;
+    const sentAtMs = host.clock.monotonic();
+    this.#isJoining = this.#generation >= 0;
+    try {
+      const ownedPartitions = Array.from(this.#owned, ([topic, partitions]) => ({
+        topic,
+        partitions,
+      }));
+      const metadata = encodeConsumerProtocolSubscription({
+        version: 2,
+        topics: [...this.#topics],
+        ownedPartitions,
+        generationId: this.#generation,
+      });
+      const response = await this.#cluster.call(
+        'join',
+        coordinator,
+        joinGroupV7.api,
+        this.#groupId,
+        sessionTimeoutMs,
+        REBALANCE_TIMEOUT_MS,
+        this.#memberId,
+        null,
+        PROTOCOL_TYPE,
+        [{ name: PROTOCOL, metadata }],
+      );
+      const { errorCode, memberId, generationId } = response;
+      if (errorCode === Code.memberIdRequired) {
+        this.#memberId = memberId;
+        return await this.#join(coordinator);
+      }
+      if (errorCode === Code.unknownMember) this.#lose('the group does not know it any more');
+      if (errorCode !== Code.none) throw new KafkaError(errorCode, 'joining the group');
+      this.#memberId = memberId;
+      this.#generation = generationId;
+      this.#aliveAtMs = Math.max(sentAtMs, host.clock.monotonic() - sessionTimeoutMs / 2);
+      return response;
+    } finally {
+      this.#isJoining = false;
+    }
+  }
+
+  async #sync(coordinator: number, joined: JoinGroupResponse): Promise<Map<string, number[]>> {
+    const isLeader = joined.leader === joined.memberId;
+    const assignments = isLeader ? await this.#shareOut(joined) : [];
+    const sentAtMs = this.#cluster.settings.host.clock.monotonic();
+    const { errorCode, assignment } = await this.#cluster.call(
+      'join',
+      coordinator,
+      syncGroupV5.api,
+      this.#groupId,
+      this.#generation,
+      this.#memberId,
+      null,
+      PROTOCOL_TYPE,
+      PROTOCOL,
+      assignments,
+    );
+    if (errorCode === Code.unknownMember || errorCode === Code.illegalGeneration) {
+      this.#lose('the group went on without it');
+    }
+    if (errorCode !== Code.none) throw new KafkaError(errorCode, 'getting partitions');
+    this.#aliveAtMs = sentAtMs;
+    const { assignedPartitions } = decodeConsumerProtocolAssignment(assignment);
+    return new Map(assignedPartitions.map(({ topic, partitions }) => [topic, partitions]));
+  }
+
+  async #shareOut({ members }: JoinGroupResponse) {
+    const counts = await this.#countPartitions();
+    this.#partitionCounts = JSON.stringify([...counts]);
+    this.#looksAtMs = this.#cluster.settings.host.clock.monotonic();
+    const claims = members.map(({ memberId, metadata }) => {
+      const { ownedPartitions, generationId } = decodeConsumerProtocolSubscription(metadata);
+      const owned = new Map(ownedPartitions.map(({ topic, partitions }) => [topic, partitions]));
+      return { memberId, owned, generation: generationId };
+    });
+    return Array.from(assign(claims, counts), ([memberId, share]) => ({
+      memberId,
+      assignment: encodeConsumerProtocolAssignment({
+        version: 0,
+        assignedPartitions: Array.from(share, ([topic, partitions]) => ({ topic, partitions })),
+      }),
+    }));
+  }
+
+  async #countPartitions(): Promise<Map<string, number>> {
+    const infos = await this.#cluster.topics(this.#topics, true);
+    const found = [...infos].flatMap(([topic, info]): [string, number][] =>
+      info.state === 'found' ? [[topic, info.partitions.length]] : [],
+    );
+    return new Map(found);
+  }
+
+  async #starts(coordinator: number, added: readonly TopicPartition[]): Promise<Assigned[]> {
+    const topics = Array.from(
+      Map.groupBy(added, ({ topic }) => topic),
+      ([name, list]) => ({ name, partitionIndexes: list.map(({ partition }) => partition) }),
+    );
+    const groups = [{ groupId: this.#groupId, memberEpoch: -1, topics }];
+    const response = await this.#cluster.call(
+      'control',
+      coordinator,
+      offsetFetchV8.api,
+      groups,
+      true,
+    );
+    const { errorCode, topics: answers } = response.groups[0]!;
+    if (errorCode !== Code.none) throw new KafkaError(errorCode, 'reading committed offsets');
+    const starts: Assigned[] = [];
+    for (const { name: topic, partitions } of answers) {
+      for (const { partitionIndex: partition, committedOffset, errorCode: code } of partitions) {
+        if (code !== Code.none) throw new KafkaError(code, 'reading committed offsets');
+        const start =
+          committedOffset >= 0n
+            ? Number(committedOffset)
+            : await this.#firstStart(topic, partition);
+        starts.push({ topic, partition, start });
+      }
+    }
+    return starts;
+  }
+
+  /** Committed at once: a consumer that comes later must not begin anywhere else. */
+  async #firstStart(topic: string, partition: number): Promise<number> {
+    const offset = await earliestOffset(this.#cluster, topic, partition);
+    if (offset === undefined)
+      throw new KafkaError(Code.leaderNotAvailable, 'finding the beginning');
+    if (!(await this.commit([{ topic, partition, offset }]))) {
+      throw new KafkaError(Code.coordinatorNotAvailable, 'committing the beginning');
+    }
+    return offset;
+  }
+
+  /** Shows signs of life until there is a reason to join again. */
+  async #stay(): Promise<void> {
+    const { sessionTimeoutMs } = this.#cluster.settings;
+    while (!this.#isStopped && this.#generation >= 0) {
+      await this.#pause(sessionTimeoutMs / 3);
+      if (this.#isStopped || (await this.#beat()) || (await this.#hasNewPartitions())) return;
+    }
+  }
+
+  /** True: it has to join again. */
+  async #beat(): Promise<boolean> {
+    const { host } = this.#cluster.settings;
+    const sentAtMs = host.clock.monotonic();
+    const generation = this.#generation;
+    try {
+      const coordinator = this.#coordinator ?? (await this.#findCoordinator());
+      const { errorCode } = await this.#cluster.call(
+        'control',
+        coordinator,
+        heartbeatV4.api,
+        this.#groupId,
+        generation,
+        this.#memberId,
+      );
+      if (errorCode === Code.none || errorCode === Code.rebalanceInProgress) {
+        this.#aliveAtMs = sentAtMs;
+      }
+      if (errorCode !== Code.none) this.#refused(errorCode, generation);
+      return errorCode === Code.rebalanceInProgress;
+    } catch {
+      this.#coordinator = undefined;
+      if (!this.isAlive) this.#lose('no sign of life was answered in time');
+      return false;
+    }
+  }
+
+  /** Somebody may have added partitions: the leader looks now and then. */
+  async #hasNewPartitions(): Promise<boolean> {
+    const nowMs = this.#cluster.settings.host.clock.monotonic();
+    if (this.#partitionCounts === '' || nowMs - this.#looksAtMs < LOOK_FOR_PARTITIONS_MS)
+      return false;
+    this.#looksAtMs = nowMs;
+    const counts = await this.#countPartitions().catch(() => undefined);
+    return counts !== undefined && JSON.stringify([...counts]) !== this.#partitionCounts;
+  }
+
+  #lose(why: string): void {
+    if (this.#generation < 0) return;
+    this.#generation = -1;
+    this.#memberId = '';
+    this.#owned = new Map();
+    this.#events.lost(why);
+    this.#wakeUp();
+  }
+
+  #pause(ms: number): Promise<void> {
+    const { clock } = this.#cluster.settings.host;
+    return new Promise((resolve) => {
+      const timer = clock.setTimer(() => resolve(), ms);
+      this.#wakeUp = () => {
+        clock.clearTimer(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+function difference(
+  from: ReadonlyMap<string, readonly number[]>,
+  without: ReadonlyMap<string, readonly number[]>,
+): TopicPartition[] {
+  return [...from].flatMap(([topic, partitions]) => {
+    const others = new Set(without.get(topic));
+    return partitions
+      .filter((partition) => !others.has(partition))
+      .map((partition) => ({ topic, partition }));
+  });
+}
