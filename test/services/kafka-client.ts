@@ -66,7 +66,9 @@ async function readAll(
   try {
     const ends = (await consumer.listOffsets({ topics: [topic] })).get(topic)!;
     const starts = (await consumer.listOffsets({ topics: [topic], timestamp: -2n })).get(topic)!;
-    const open = new Set(ends.keys().filter((partition) => ends[partition]! > starts[partition]!));
+    const open = new Set(
+      [...ends.keys()].filter((partition) => ends[partition]! > starts[partition]!),
+    );
     const got: Message[] = [];
     if (open.size === 0) return got;
     const stream = await consumer.consume({

@@ -31,6 +31,8 @@ const METADATA_MAX_AGE_MS = 60_000;
 /** The connections to the brokers of one cluster, and what they say of its topics. */
 export class Cluster {
   readonly settings: ConnectionSettings;
+  /** Called when a broker could not be reached. */
+  onUnreachable: () => void = () => {};
   readonly #connections = new Map<string, Promise<Connection>>();
   readonly #topics = new Map<string, { info: TopicInfo; atMs: number }>();
   readonly #asked = new Map<string, Promise<void>>();
@@ -66,6 +68,11 @@ export class Cluster {
       this.#topics.get(name)?.info ?? { state: 'unclear', errorCode: Code.leaderNotAvailable },
     ]);
     return new Map(infos);
+  }
+
+  /** Whether any broker answers: rejects when none does. */
+  async ping(): Promise<void> {
+    await this.#refresh([]);
   }
 
   /** What was told last, without asking. */
@@ -181,6 +188,7 @@ export class Cluster {
       await connection.connect(host, port);
     } catch (error) {
       ended();
+      this.onUnreachable();
       const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
       throw new NotSentError(`No connection to ${host}:${port}: ${textOf(cause)}`, {
         cause: error,

@@ -48,6 +48,8 @@ const PROTOCOL = 'redrive-sticky';
 const RETRY_MS = 200;
 const LOOK_FOR_PARTITIONS_MS = 60_000;
 const KEY_TYPE_GROUP = 0;
+/** The answer to a sign of life tells of members that came and went. */
+const MAX_BEAT_MS = 1000;
 
 /** A member of a consumer group: it joins, shows signs of life, and joins again until it is stopped. */
 export class Group {
@@ -194,7 +196,7 @@ export class Group {
       this.#wakeUp();
     });
     while (!isGiven && !this.#isStopped && this.#generation >= 0) {
-      await this.#pause(this.#cluster.settings.sessionTimeoutMs / 3);
+      await this.#pause(this.#beatMs);
       if (!isGiven) await this.#beat();
     }
     if (!this.#isStopped) await this.#joinOnce();
@@ -241,6 +243,8 @@ export class Group {
       );
       const { errorCode, memberId, generationId } = response;
       if (errorCode === Code.memberIdRequired) {
+        // Who has an id and does not come back with it is forgotten; a member that never leaves is waited for.
+        if (this.#isStopped) throw new Error('stopped');
         this.#memberId = memberId;
         return await this.#join(coordinator);
       }
@@ -348,11 +352,14 @@ export class Group {
 
   /** Shows signs of life until there is a reason to join again. */
   async #stay(): Promise<void> {
-    const { sessionTimeoutMs } = this.#cluster.settings;
     while (!this.#isStopped && this.#generation >= 0) {
-      await this.#pause(sessionTimeoutMs / 3);
+      await this.#pause(this.#beatMs);
       if (this.#isStopped || (await this.#beat()) || (await this.#hasNewPartitions())) return;
     }
+  }
+
+  get #beatMs(): number {
+    return Math.min(this.#cluster.settings.sessionTimeoutMs / 3, MAX_BEAT_MS);
   }
 
   /** True: it has to join again. */
