@@ -14,7 +14,7 @@ function setupOf(defect: Defect): DelayQueueSetup {
   return {
     capabilities: { ...memoryDelayQueue().capabilities },
     hooks: ['held', 'kill', 'expireLeases'],
-    patienceMs: 100,
+    patienceMs: 5000,
     async open({ leaseMs }) {
       const clock = virtualClock();
       const queue = memoryDelayQueue({ leaseMs, log: quiet, clock });
@@ -88,7 +88,7 @@ const defects: Record<string, { defect: Defect; fails: string }> = {
   'acknowledges before it has stored': {
     defect: (queue) => ({
       schedule: async (entries) => {
-        queueMicrotask(() => void setImmediate(() => void queue.schedule(entries)));
+        setImmediate(() => void queue.schedule(entries).catch(() => undefined));
       },
     }),
     fails: 'schedule: has on the server what it acknowledged, and nothing after the answers',
@@ -320,8 +320,7 @@ describe('the suite of delay queues', () => {
   });
 
   it('finds nothing in one that keeps all promises', async () => {
-    const setup = { ...setupOf(() => ({})), patienceMs: 25_000 };
-    for (const { skip, run } of delayQueueSuite(setup)) if (!skip) await run();
+    expect(await broken(() => ({}))).toEqual([]);
   });
 
   it('leaves out what a setup cannot do, by name', () => {
