@@ -16,6 +16,8 @@ export interface KafkaClient extends AsyncDisposable {
   topic(options?: TopicOptions): Promise<string>;
   /** All records of a topic, as another consumer would read them. */
   records(topic: string): Promise<Message[]>;
+  /** What a group has committed of a topic, by partition. */
+  committed(groupId: string, topic: string): Promise<Map<number, bigint>>;
   close(): Promise<void>;
 }
 
@@ -52,6 +54,12 @@ export async function kafkaClient(addresses: string | readonly string[]): Promis
       return fresh;
     },
     records: (topic) => readAll(options, topic),
+    async committed(groupId, topic) {
+      const groups = await admin.listConsumerGroupOffsets({ groups: [groupId] });
+      const all = groups.flatMap((group) => group.topics).find(({ name: one }) => one === topic);
+      const list = all?.partitions ?? [];
+      return new Map(list.map((one) => [one.partitionIndex, one.committedOffset]));
+    },
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -193,6 +193,8 @@ function configuration(home: Home, { nodes, settings }: Plan, node: Node): strin
     'share.coordinator.state.topic.replication.factor': replicas,
     'share.coordinator.state.topic.min.isr': minInSync,
     'group.initial.rebalance.delay.ms': '0',
+    // Below the default of 6 s, so that tests need not wait long for a member that was killed.
+    'group.min.session.timeout.ms': '1000',
     // Sooner than by default, so that tests need not wait 9 s for another leader.
     'broker.session.timeout.ms': '5000',
     'broker.heartbeat.interval.ms': '1000',

@@ -45,6 +45,8 @@ export const errorCodes = {
   INVALID_ENTRY:
     'Entries, ids or limits that were given to a delay queue have faults; `faults` lists all of them.',
   QUEUE_CLOSED: 'The delay queue is not open: it was not opened yet, or it was closed.',
+  TOPIC_UNFIT:
+    'A topic of a delay queue on Kafka is missing and cannot be made, or has settings with which entries could be lost or come early. The message has the command that mends it.',
   NOT_CAPABLE: 'A delay queue was asked for something that its `capabilities` do not have.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;

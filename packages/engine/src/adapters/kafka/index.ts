@@ -10,4 +10,6 @@ export {
 } from './broker/carry.ts';
 export type { KafkaConsumer } from './broker/consumer.ts';
 export type { KafkaOptions } from './broker/options.ts';
+export { kafkaDelayQueue, type KafkaDelayQueue } from './delay-queue/queue.ts';
+export type { KafkaDelayQueueOptions } from './delay-queue/options.ts';
 export type { KafkaConnection } from './client/settings.ts';

@@ -4,7 +4,8 @@ import type { ConsumeLimits, Consumer, Received } from '../../../ports/broker.ts
 import type { Cluster } from '../client/cluster.ts';
 import { nameOf } from '../client/errors.ts';
 import { Fetcher, type FetchedRecord, type FetchTarget } from '../client/fetcher.ts';
-import { type Assigned, Group, type TopicPartition } from '../client/group.ts';
+import { type Assigned, Group } from '../client/group.ts';
+import type { TopicPartition } from '../client/offsets.ts';
 import { Progress } from '../client/progress.ts';
 import { Held, type Holding, type Tag } from './held.ts';
 import type { KafkaSettings } from './options.ts';

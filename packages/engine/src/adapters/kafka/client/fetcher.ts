@@ -6,6 +6,8 @@ import { Code } from './errors.ts';
 export interface FetchedRecord {
   readonly offset: number;
   readonly timestampMs: number;
+  /** It changes with the leader of the partition: records of the same epoch have their times from the same clock. */
+  readonly leaderEpoch: number;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: readonly [Buffer | null, Buffer | null][];
@@ -242,13 +244,14 @@ export function readBatches(
       continue;
     }
     if (batch.attributes & TRANSACTIONAL_BATCH && rolledBack.has(batch.producerId)) continue;
+    const { partitionLeaderEpoch: leaderEpoch } = batch;
     const isAppendTime = (batch.attributes & APPEND_TIME_BATCH) !== 0;
     const base = Number(isAppendTime ? batch.maxTimestamp : batch.firstTimestamp);
     for (const { offsetDelta, timestampDelta, key, value, headers } of batch.records) {
       const offset = first + offsetDelta;
       if (offset < from) continue;
       const timestampMs = isAppendTime ? base : base + Number(timestampDelta);
-      list.push({ offset, timestampMs, key, value, headers });
+      list.push({ offset, timestampMs, leaderEpoch, key, value, headers });
     }
   }
   return { list, next };

@@ -7,8 +7,6 @@ import {
   heartbeatV4,
   joinGroupV7,
   leaveGroupV4,
-  offsetCommitV8,
-  offsetFetchV8,
   syncGroupV5,
 } from '@platformatic/kafka';
 import { textOf } from '../../../broker/answers.ts';
@@ -16,21 +14,18 @@ import { assign } from './assignor.ts';
 import { type Cluster, REBALANCE_TIMEOUT_MS } from './cluster.ts';
 import { Code, isCoordinatorAway, KafkaError } from './errors.ts';
 import { earliestOffset } from './fetcher.ts';
+import {
+  type CommitOffset,
+  commitOffsets,
+  committedOffsets,
+  type TopicPartition,
+} from './offsets.ts';
 
 type JoinGroupResponse = joinGroupV7.JoinGroupResponse;
-
-export interface TopicPartition {
-  readonly topic: string;
-  readonly partition: number;
-}
 
 export interface Assigned extends TopicPartition {
   /** Where to begin: what was committed last, or the beginning of the log. */
   readonly start: number;
-}
-
-export interface CommitOffset extends TopicPartition {
-  readonly offset: number;
 }
 
 export interface GroupEvents {
@@ -106,35 +101,15 @@ export class Group {
   async commit(offsets: readonly CommitOffset[]): Promise<boolean> {
     const coordinator = this.#coordinator;
     if (coordinator === undefined || this.#generation < 0) return false;
-    const topics = Array.from(
-      Map.groupBy(offsets, ({ topic }) => topic),
-      ([name, list]) => ({
-        name,
-        partitions: list.map(({ partition, offset }) => ({
-          partitionIndex: partition,
-          committedOffset: BigInt(offset),
-          committedLeaderEpoch: -1,
-        })),
-      }),
-    );
-    const [generation, memberId] = [this.#generation, this.#memberId];
+    const membership = {
+      groupId: this.#groupId,
+      generation: this.#generation,
+      memberId: this.#memberId,
+    };
     try {
-      const response = await this.#cluster.call(
-        'control',
-        coordinator,
-        offsetCommitV8.api,
-        this.#groupId,
-        generation,
-        memberId,
-        null,
-        topics,
-      );
-      const codes = response.topics.flatMap(({ partitions }) =>
-        partitions.map(({ errorCode }) => errorCode),
-      );
-      const bad = codes.find((code) => code !== Code.none);
-      if (bad !== undefined) this.#refused(bad, generation);
-      return bad === undefined;
+      const code = await commitOffsets(this.#cluster, coordinator, membership, offsets);
+      if (code !== Code.none) this.#refused(code, membership.generation);
+      return code === Code.none;
     } catch {
       // The same offsets are committed with the next ones.
       return false;
@@ -311,30 +286,11 @@ export class Group {
   }
 
   async #starts(coordinator: number, added: readonly TopicPartition[]): Promise<Assigned[]> {
-    const topics = Array.from(
-      Map.groupBy(added, ({ topic }) => topic),
-      ([name, list]) => ({ name, partitionIndexes: list.map(({ partition }) => partition) }),
-    );
-    const groups = [{ groupId: this.#groupId, memberEpoch: -1, topics }];
-    const response = await this.#cluster.call(
-      'control',
-      coordinator,
-      offsetFetchV8.api,
-      groups,
-      true,
-    );
-    const { errorCode, topics: answers } = response.groups[0]!;
-    if (errorCode !== Code.none) throw new KafkaError(errorCode, 'reading committed offsets');
+    const all = await committedOffsets(this.#cluster, coordinator, this.#groupId, added);
     const starts: Assigned[] = [];
-    for (const { name: topic, partitions } of answers) {
-      for (const { partitionIndex: partition, committedOffset, errorCode: code } of partitions) {
-        if (code !== Code.none) throw new KafkaError(code, 'reading committed offsets');
-        const start =
-          committedOffset >= 0n
-            ? Number(committedOffset)
-            : await this.#firstStart(topic, partition);
-        starts.push({ topic, partition, start });
-      }
+    for (const { topic, partition, committed } of all) {
+      const start = committed ?? (await this.#firstStart(topic, partition));
+      starts.push({ topic, partition, start });
     }
     return starts;
   }

@@ -5,8 +5,8 @@ import { Code, hasMoved, isUnsure, nameOf, NotSentError } from './errors.ts';
 
 export interface OutRecord {
   readonly topic: string;
-  /** Undefined: by the key, as Kafka's own clients do, or any. */
-  readonly partition?: number;
+  /** Undefined: by the key, as Kafka's own clients do. `any`: one after the other, in runs. */
+  readonly partition?: number | 'any';
   readonly key: Buffer | null;
   readonly value: Buffer;
   readonly headers: Map<Buffer, Buffer> | undefined;
@@ -56,21 +56,21 @@ const RETRY_MS = 100;
 /** A topic that was just made is not known to all brokers at once. */
 const LOOK_AGAIN_MS = 250;
 const ACKS_ALL = -1;
+/** So many records go to one partition before the next one has its turn. */
+const RUN = 256;
 
 /** Sends records to the leaders of their partitions, acknowledged by all replicas in sync. Batches what comes together. */
 export class Producer {
   readonly #cluster: Cluster;
-  readonly #onAck: (nodeId: number, timestampMs: number) => void;
   readonly #lanes = new Map<number, Lane>();
   /** By topic: what has no leader yet. Later records of the topic wait behind it. */
   readonly #parked = new Map<string, Item[]>();
-  /** The partition of records without a key, by topic: the same for a while, so that batches are large. */
-  readonly #sticky = new Map<string, number>();
+  /** How many records of a topic went to any partition: the same one for a while, so that batches are large. */
+  readonly #spread = new Map<string, number>();
   #isScheduled = false;
 
-  constructor(cluster: Cluster, onAck: (nodeId: number, timestampMs: number) => void = () => {}) {
+  constructor(cluster: Cluster) {
     this.#cluster = cluster;
-    this.#onAck = onAck;
   }
 
   /** Calls back once for each record, by its place in the list. */
@@ -126,9 +126,13 @@ export class Producer {
     for (const item of items) {
       const { topic } = item.record;
       if (this.#parked.has(topic) || !this.#place(item)) this.#park(item);
-      else if (item.record.key === null) touched.add(topic);
+      else touched.add(topic);
     }
-    for (const topic of touched) this.#sticky.set(topic, (this.#sticky.get(topic) ?? 0) + 1);
+    // What is sent next begins with another partition.
+    for (const topic of touched) {
+      const count = this.#spread.get(topic);
+      if (count !== undefined) this.#spread.set(topic, Math.ceil(count / RUN) * RUN);
+    }
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     // What is sent in one turn of the event loop goes in one request.
@@ -152,8 +156,12 @@ export class Producer {
   }
 
   #partitionOf({ topic, partition, key }: OutRecord, count: number): number {
-    if (partition !== undefined) return partition;
-    if (key === null) return (this.#sticky.get(topic) ?? 0) % count;
+    if (typeof partition === 'number') return partition;
+    if (key === null || partition === 'any') {
+      const before = this.#spread.get(topic) ?? 0;
+      this.#spread.set(topic, before + 1);
+      return Math.floor(before / RUN) % count;
+    }
     return (murmur2(key) & 0x7fffffff) % count;
   }
 
@@ -249,7 +257,7 @@ export class Producer {
       for (const { name, partitionResponses } of response.responses) {
         for (const { index, errorCode, logAppendTimeMs } of partitionResponses) {
           const items = byPartition.get(`${index} ${name}`) ?? [];
-          this.#answered(nodeId, items, errorCode, Number(logAppendTimeMs), again);
+          this.#answered(items, errorCode, Number(logAppendTimeMs), again);
         }
       }
     } catch (error) {
@@ -264,15 +272,8 @@ export class Producer {
     for (const item of again) if (!item.isSettled) this.#park(item);
   }
 
-  #answered(
-    nodeId: number,
-    items: readonly Item[],
-    errorCode: number,
-    timestampMs: number,
-    again: Item[],
-  ): void {
+  #answered(items: readonly Item[], errorCode: number, timestampMs: number, again: Item[]): void {
     if (errorCode === Code.none) {
-      this.#onAck(nodeId, timestampMs);
       for (const item of items) item.settle({ type: 'stored', timestampMs });
       return;
     }
