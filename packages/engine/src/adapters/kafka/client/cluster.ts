@@ -5,9 +5,9 @@ import type { ConnectionSettings } from './settings.ts';
 
 /**
  * Each has connections of its own: a broker answers the requests of one connection in turn, and a fetch or a join may wait
- * there for long.
+ * there for long. So every reader and every member of a group has its own too.
  */
-export type Purpose = 'produce' | 'fetch' | 'join' | 'control';
+export type Purpose = 'produce' | 'control' | `fetch ${number}` | `join ${number}`;
 
 export interface PartitionInfo {
   /** Undefined: none for now. */
@@ -39,6 +39,7 @@ export class Cluster {
   #nodes = new Map<number, Address>();
   /** Where the next question to any broker goes: on to another one after a failure. */
   #turn = 0;
+  #lastPurpose = 0;
   #isClosed = false;
 
   constructor(settings: ConnectionSettings) {
@@ -141,6 +142,22 @@ export class Cluster {
     return this.#send(purpose, address, api, args);
   }
 
+  /** Another one each time. */
+  purpose<Kind extends 'fetch' | 'join'>(kind: Kind): `${Kind} ${number}` {
+    this.#lastPurpose += 1;
+    return `${kind} ${this.#lastPurpose}`;
+  }
+
+  /** Nobody needs the connections of a purpose any more. */
+  async release(purpose: Purpose): Promise<void> {
+    for (const [key, connecting] of this.#connections) {
+      if (!key.startsWith(`${purpose} `)) continue;
+      this.#connections.delete(key);
+      // One that could not be made is closed.
+      await connecting.then((connection) => connection.close()).catch(() => undefined);
+    }
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     const all = await Promise.allSettled(this.#connections.values());
@@ -180,7 +197,7 @@ export class Cluster {
     const { clientId, connection: options } = this.settings;
     const { host, port } = address;
     // A join is answered when all members have joined.
-    const requestTimeout = purpose === 'join' ? { requestTimeout: JOIN_TIMEOUT_MS } : {};
+    const requestTimeout = purpose.startsWith('join') ? { requestTimeout: JOIN_TIMEOUT_MS } : {};
     const connection = new Connection(clientId, { ...options, ...requestTimeout });
     connection.on('error', ended);
     connection.on('close', ended);

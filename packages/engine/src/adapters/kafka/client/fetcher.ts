@@ -1,6 +1,6 @@
 import { fetchV12, listOffsetsV7, type RecordsBatch } from '@platformatic/kafka';
 import { textOf } from '../../../broker/answers.ts';
-import type { Cluster } from './cluster.ts';
+import type { Cluster, Purpose } from './cluster.ts';
 import { Code } from './errors.ts';
 
 export interface FetchedRecord {
@@ -42,6 +42,7 @@ const APPEND_TIME_BATCH = 0b1000;
 /** Reads partitions from their leaders, one request under way for each broker. */
 export class Fetcher {
   readonly #cluster: Cluster;
+  readonly #purpose: Purpose;
   readonly #targets = new Set<FetchTarget>();
   readonly #busy = new Set<number>();
   #retry: unknown;
@@ -50,6 +51,7 @@ export class Fetcher {
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster;
+    this.#purpose = cluster.purpose('fetch');
   }
 
   add(target: FetchTarget): void {
@@ -66,6 +68,7 @@ export class Fetcher {
     this.#isStopped = true;
     this.#targets.clear();
     this.#cluster.settings.host.clock.clearTimer(this.#retry);
+    void this.#cluster.release(this.#purpose);
   }
 
   /** Some partition may take records again. */
@@ -122,7 +125,7 @@ export class Fetcher {
       })),
     }));
     return this.#cluster.call(
-      'fetch',
+      this.#purpose,
       nodeId,
       fetchV12.api,
       MAX_WAIT_MS,

@@ -11,7 +11,7 @@ import {
 } from '@platformatic/kafka';
 import { textOf } from '../../../broker/answers.ts';
 import { assign } from './assignor.ts';
-import { type Cluster, REBALANCE_TIMEOUT_MS } from './cluster.ts';
+import { type Cluster, type Purpose, REBALANCE_TIMEOUT_MS } from './cluster.ts';
 import { Code, isCoordinatorAway, KafkaError } from './errors.ts';
 import { earliestOffset } from './fetcher.ts';
 import {
@@ -52,6 +52,7 @@ export class Group {
   readonly #groupId: string;
   readonly #topics: readonly string[];
   readonly #events: GroupEvents;
+  readonly #purpose: Purpose;
   #owned = new Map<string, number[]>();
   #memberId = '';
   #generation = -1;
@@ -59,6 +60,8 @@ export class Group {
   /** When the last sign of life was sent that was answered well. */
   #aliveAtMs = -Infinity;
   #isJoining = false;
+  /** For an id. */
+  #asking: Promise<unknown> | undefined;
   #isStopped = false;
   #running: Promise<void> | undefined;
   #wakeUp: () => void = () => {};
@@ -67,6 +70,7 @@ export class Group {
 
   constructor(cluster: Cluster, groupId: string, topics: readonly string[], events: GroupEvents) {
     this.#cluster = cluster;
+    this.#purpose = cluster.purpose('join');
     this.#groupId = groupId;
     this.#topics = topics;
     this.#events = events;
@@ -86,8 +90,9 @@ export class Group {
   /** Leaves the group, after what the caller has committed. */
   async stop(): Promise<void> {
     if (this.#isStopped) return;
-    this.#isStopped = true;
-    this.#wakeUp();
+    this.abandon();
+    // The group waits for everybody to whom it has given an id: it has to be known to be given back.
+    await this.#asking?.catch(() => undefined);
     if (this.#memberId !== '' && this.#coordinator !== undefined && !this.#cluster.isClosed) {
       const members = [{ memberId: this.#memberId }];
       await this.#cluster
@@ -95,6 +100,13 @@ export class Group {
         // Then the others wait until its session is over.
         .catch(() => undefined);
     }
+    await this.#cluster.release(this.#purpose);
+  }
+
+  /** Ends it without a word to the group. */
+  abandon(): void {
+    this.#isStopped = true;
+    this.#wakeUp();
   }
 
   /** True: durable. False: not now, or never since the partitions are gone. */
@@ -190,6 +202,7 @@ export class Group {
   }
 
   async #join(coordinator: number): Promise<JoinGroupResponse> {
+    if (this.#isStopped) throw new Error('stopped');
     const { host, sessionTimeoutMs } = this.#cluster.settings;
     const sentAtMs = host.clock.monotonic();
     this.#isJoining = this.#generation >= 0;
@@ -204,8 +217,8 @@ export class Group {
         ownedPartitions,
         generationId: this.#generation,
       });
-      const response = await this.#cluster.call(
-        'join',
+      const asking = this.#cluster.call(
+        this.#purpose,
         coordinator,
         joinGroupV7.api,
         this.#groupId,
@@ -216,10 +229,11 @@ export class Group {
         PROTOCOL_TYPE,
         [{ name: PROTOCOL, metadata }],
       );
+      if (this.#memberId === '') this.#asking = asking;
+      const response = await asking;
+      this.#asking = undefined;
       const { errorCode, memberId, generationId } = response;
       if (errorCode === Code.memberIdRequired) {
-        // Who has an id and does not come back with it is forgotten; a member that never leaves is waited for.
-        if (this.#isStopped) throw new Error('stopped');
         this.#memberId = memberId;
         return await this.#join(coordinator);
       }
@@ -239,7 +253,7 @@ export class Group {
     const assignments = isLeader ? await this.#shareOut(joined) : [];
     const sentAtMs = this.#cluster.settings.host.clock.monotonic();
     const { errorCode, assignment } = await this.#cluster.call(
-      'join',
+      this.#purpose,
       coordinator,
       syncGroupV5.api,
       this.#groupId,

@@ -82,6 +82,7 @@ export class KafkaDelayConsumer implements DelayConsumer {
   /** As a killed process: nothing is committed and nobody is told. For tests. */
   crash(): void {
     this.#isStopping = true;
+    this.#group.abandon();
     this.#halt();
     this.#lose([...this.#readers.values()], 'crashed');
   }
