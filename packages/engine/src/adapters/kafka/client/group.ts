@@ -41,6 +41,7 @@ const PROTOCOL_TYPE = 'consumer';
 /** Of our own: other consumers, which share partitions out in another way, are refused by the group. */
 const PROTOCOL = 'redrive-sticky';
 const RETRY_MS = 200;
+const SHORT_MS = 5000;
 const LOOK_FOR_PARTITIONS_MS = 60_000;
 const KEY_TYPE_GROUP = 0;
 /** The answer to a sign of life tells of members that came and went. */
@@ -135,19 +136,22 @@ export class Group {
   }
 
   async #run(): Promise<void> {
-    const { log } = this.#cluster.settings.host;
-    let saidWhy = '';
+    const { log, clock } = this.#cluster.settings.host;
+    let [saidWhy, outSinceMs] = ['', clock.monotonic()];
     while (!this.#isStopped) {
       try {
         await this.#joinOnce();
         saidWhy = '';
         await this.#stay();
+        outSinceMs = clock.monotonic();
       } catch (error) {
         const why = textOf(error);
-        if (!this.#isStopped && why !== saidWhy) {
+        // A group that is new, or whose coordinator moves, takes a moment.
+        const isLong = clock.monotonic() - outSinceMs > SHORT_MS;
+        if (!this.#isStopped && isLong && why !== saidWhy) {
           log.warn({ group: this.#groupId, why }, 'Kafka: not in the group, trying again');
         }
-        saidWhy = why;
+        if (isLong) saidWhy = why;
         this.#coordinator = undefined;
         await this.#pause(RETRY_MS);
       }
