@@ -13,6 +13,7 @@ const slow = [
   // Kafka takes seconds to start, and much memory: no test that needs it is in `npm test`.
   'packages/engine/src/adapters/kafka/**/{conformance,consume,group,outages,processes,producer,publish,queue,topics}.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
+  'packages/engine/src/delay-queue/store/conformance.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{delay-queue/delay-queue,inbox/inbox,schedule/schedule}-suite.test.ts',
   'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',

@@ -48,6 +48,9 @@ export const errorCodes = {
   TOPIC_UNFIT:
     'A topic of a delay queue on Kafka is missing and cannot be made, or has settings with which entries could be lost or come early. The message has the command that mends it.',
   NOT_CAPABLE: 'A delay queue was asked for something that its `capabilities` do not have.',
+  KEY_NOT_OURS:
+    'A key in Redis has the name of one of ours and something else in it. Nothing was changed.',
+  QUEUE_MISMATCH: 'The delay queue on the server was made with other settings.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;
 

@@ -88,6 +88,11 @@ const engineStatuses = {
   AUDIT_UNREADABLE: 409,
   AUDIT_NOT_ERASED: 503,
   AUDIT_SINK_FAILED: 503,
+  INVALID_ENTRY: 500,
+  QUEUE_CLOSED: 503,
+  NOT_CAPABLE: 500,
+  KEY_NOT_OURS: 503,
+  QUEUE_MISMATCH: 503,
 } as const satisfies Record<EngineErrorCode, number>;
 
 type OwnCode = keyof typeof ownStatuses;
