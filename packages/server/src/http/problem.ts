@@ -71,10 +71,6 @@ const engineStatuses = {
   SCHEMA_TOO_NEW: 503,
   TABLE_NOT_OURS: 503,
   MIGRATION_LOCKED: 503,
-  INVALID_ENTRY: 400,
-  QUEUE_CLOSED: 503,
-  NOT_CAPABLE: 409,
-  TOPIC_UNFIT: 503,
   ITEM_UNKNOWN: 404,
   ITEM_CLOSED: 409,
   ITEM_BUSY: 409,
@@ -91,6 +87,7 @@ const engineStatuses = {
   INVALID_ENTRY: 500,
   QUEUE_CLOSED: 503,
   NOT_CAPABLE: 500,
+  TOPIC_UNFIT: 503,
   KEY_NOT_OURS: 503,
   QUEUE_MISMATCH: 503,
 } as const satisfies Record<EngineErrorCode, number>;
