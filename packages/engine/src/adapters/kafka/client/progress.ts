@@ -41,11 +41,6 @@ export class Progress {
     this.#next = next;
   }
 
-  /** It came and is not done. */
-  has(offset: number): boolean {
-    return this.#open.has(offset);
-  }
-
   /** False: it was done before, or never came. */
   done(offset: number): boolean {
     return this.#open.delete(offset);

@@ -4,6 +4,7 @@ import type { Producer, Stored } from '../client/producer.ts';
 
 const PROBE_TIMEOUT_MS = 2000;
 const RETRY_MS = 200;
+const STALE_MS = 10_000;
 const PROBE = Buffer.from('?');
 
 /**
@@ -29,6 +30,13 @@ export class BrokerClock {
   /** It is at least this late. */
   get nowMs(): number {
     return this.#nowMs;
+  }
+
+  /** About what time it is, by the local clock since the brokers were asked; they are asked again if that was long ago. */
+  estimateMs(): number {
+    const passedMs = this.#cluster.settings.host.clock.monotonic() - this.#askedAtMs;
+    if (this.#nowMs === -Infinity || passedMs > STALE_MS) void this.ask();
+    return this.#nowMs + passedMs;
   }
 
   /** In how many ms it may be worth to ask again, by the local clock. */

@@ -62,6 +62,7 @@ export class KafkaDelayConsumer implements DelayConsumer {
     this.#room = { entries: 0, bytes: 0, maxEntries, maxBytes };
     this.#kit = {
       nowMs: () => parts.clock.nowMs,
+      estimateMs: () => parts.clock.estimateMs(),
       changed: () => this.#changed(),
       setAside: (from, record, why) => this.#setAside(from, record, why),
     };
@@ -115,8 +116,9 @@ export class KafkaDelayConsumer implements DelayConsumer {
 
   #assigned(partitions: readonly Assigned[]): void {
     if (this.#isStopping) return;
-    const { producer, topics } = this.#parts;
+    const { producer, topics, clock } = this.#parts;
     const { tiers } = topics;
+    void clock.ask();
     for (const at of partitions) {
       const tier = tiers.waits.find(({ topic }) => topic === at.topic);
       const reader: Reader = tier

@@ -31,7 +31,7 @@ export class DueReader extends Reader {
   /** In hand, and in memory before that. */
   #entries = 0;
   #bytes = 0;
-  #inHand = 0;
+  readonly #inHand = new Set<Held>();
   /** The latest append that was seen here: the clock of the leader is at least there. */
   #appendedMs = -Infinity;
   #leaderEpoch = -1;
@@ -42,7 +42,7 @@ export class DueReader extends Reader {
   }
 
   get isBusy(): boolean {
-    return this.#inHand > 0;
+    return this.#inHand.size > 0;
   }
 
   /** -Infinity: its first entry is due. */
@@ -68,29 +68,27 @@ export class DueReader extends Reader {
     for (let first = this.#heap.first; first && taken.length < limit; first = this.#heap.first) {
       if (!this.#isDue(first)) break;
       taken.push(this.#heap.pop()!);
+      this.#inHand.add(first);
     }
-    this.#inHand += taken.length;
     return taken;
   }
 
   entryOf({ record, dueMs, redeliveries }: Held): DueEntry {
     const { id, key } = namesOf(record);
-    const nowMs = Math.max(this.kit.nowMs(), this.#appendedMs);
+    const nowMs = Math.max(this.kit.estimateMs(), this.#appendedMs);
     return { id, key, payload: record.value!, lateMs: Math.max(0, nowMs - dueMs), redeliveries };
   }
 
   /** The handler has answered, and that is durable. */
   finish(held: Held): void {
-    if (!this.#isInHand(held)) return;
-    this.#inHand -= 1;
+    if (!this.#inHand.delete(held)) return;
     this.#free(held);
     this.done(held.offset);
   }
 
   /** Once more, not before a time of the brokers. */
   putBack(held: Held, dueMs: number): void {
-    if (!this.#isInHand(held)) return;
-    this.#inHand -= 1;
+    if (!this.#inHand.delete(held)) return;
     // Its own append says nothing of this time.
     this.#heap.push({ ...held, dueMs, isFirst: false, redeliveries: held.redeliveries + 1 });
     this.kit.changed();
@@ -115,18 +113,14 @@ export class DueReader extends Reader {
     this.#room.bytes -= this.#bytes;
     this.#entries = 0;
     this.#bytes = 0;
-    this.#inHand = 0;
+    // The partition is lost, or its log began anew: answers for these come too late.
+    this.#inHand.clear();
   }
 
   /** By the clocks of all brokers; or, where its time counts from its append here, by a later append here. */
   #isDue({ dueMs, isFirst, record }: Held): boolean {
     if (dueMs <= this.kit.nowMs()) return true;
     return isFirst && dueMs <= this.#appendedMs && record.leaderEpoch === this.#leaderEpoch;
-  }
-
-  /** False: the partition is lost, or its log began anew. */
-  #isInHand({ offset }: Held): boolean {
-    return !this.isLost && this.progress.has(offset);
   }
 
   #free({ bytes }: Held): void {

@@ -7,6 +7,8 @@ import { type ReadEntry, readEntry } from './entry.ts';
 export interface ReaderKit {
   /** It is at least this late, by the brokers' clocks. */
   readonly nowMs: () => number;
+  /** About what time it is for them. For people, never to decide. */
+  readonly estimateMs: () => number;
   /** Something may be due, or its answer is written. */
   readonly changed: () => void;
   /** Keeps a record that is not ours, and resolves when that is durable. */
