@@ -16,6 +16,8 @@ export interface KafkaClient extends AsyncDisposable {
   topic(options?: TopicOptions): Promise<string>;
   /** All records of a topic, as another consumer would read them. */
   records(topic: string): Promise<Message[]>;
+  /** How many offsets its logs span. */
+  span(topic: string): Promise<number>;
   /** What a group has committed of a topic, by partition. */
   committed(groupId: string, topic: string): Promise<Map<number, bigint>>;
   close(): Promise<void>;
@@ -54,6 +56,7 @@ export async function kafkaClient(addresses: string | readonly string[]): Promis
       return fresh;
     },
     records: (topic) => readAll(options, topic),
+    span: (topic) => spanOf(options, topic),
     async committed(groupId, topic) {
       const groups = await admin.listConsumerGroupOffsets({ groups: [groupId] });
       const all = groups.flatMap((group) => group.topics).find(({ name: one }) => one === topic);
@@ -63,6 +66,20 @@ export async function kafkaClient(addresses: string | readonly string[]): Promis
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+async function spanOf(
+  options: { clientId: string; bootstrapBrokers: string[] },
+  topic: string,
+): Promise<number> {
+  const consumer = new Consumer({ ...options, groupId: 'test' });
+  try {
+    const ends = (await consumer.listOffsets({ topics: [topic] })).get(topic)!;
+    const starts = (await consumer.listOffsets({ topics: [topic], timestamp: -2n })).get(topic)!;
+    return ends.reduce((sum, end, partition) => sum + Number(end - starts[partition]!), 0);
+  } finally {
+    await consumer.close();
+  }
 }
 
 async function readAll(

@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import type { DelayAnswer, DelayHandler } from '../../../ports/delay-queue.ts';
 import { type KafkaDelayQueue, kafkaDelayQueue, type KafkaDelayQueueOptions } from '../index.ts';
 
-const soon = { timeout: 30_000, interval: 10 };
+const soon = { timeout: 20_000, interval: 10 };
 const done: DelayAnswer = { type: 'done' };
 
 describeService('Kafka', () => {
@@ -131,13 +131,13 @@ describeService('Kafka', () => {
     const queue = await opened(prefix);
     const producer = new Producer({ clientId: 'other', bootstrapBrokers: [brokers] });
     const odd = Buffer.from([0, 255, 1]);
-    const headers = { redrive: Buffer.from('not ours') };
-    await producer.send({
-      messages: [
-        { topic: `${prefix}.due`, key: odd, value: odd, headers },
-        { topic: `${prefix}.wait-1`, value: Buffer.from('plain') },
-      ] as never,
-    });
+    const headers = new Map([[Buffer.from('redrive'), Buffer.from('not ours')]]);
+    // One by one: of several the library sends all again when one was refused.
+    const others = [
+      { topic: `${prefix}.due`, key: odd, value: odd, headers },
+      { topic: `${prefix}.wait-1`, value: Buffer.from('plain') },
+    ];
+    for (const one of others) await producer.send({ messages: [one] });
     await producer.close();
     await queue.schedule(entries(2, 500));
     const { got, handler } = collector();
@@ -173,7 +173,7 @@ describeService('Kafka', () => {
     await vi.waitFor(() => expect(got.length).toBe(50), soon);
     await vi.waitFor(async () => {
       for (const topic of ['due', 'wait-1']) {
-        expect(await client.records(`${prefix}.${topic}`)).toEqual([]);
+        expect(await client.span(`${prefix}.${topic}`)).toBe(0);
       }
     }, soon);
   });

@@ -25,19 +25,22 @@ export class Topics {
     const names = [...this.tiers.topics, this.unreadable, this.clock];
     const infos = await cluster.topics(names, true);
     const missing = names.filter((name) => infos.get(name)!.state !== 'found');
-    if (missing.length > 0) await this.#make(cluster, missing);
-    const there = names.filter((name) => !missing.includes(name));
+    const made = missing.length > 0 ? await this.#make(cluster, missing) : [];
+    const there = names.filter((name) => !made.includes(name));
     if (there.length > 0) await this.#check(cluster, there);
   }
 
-  async #make(cluster: Cluster, names: readonly string[]): Promise<void> {
+  /** Those that it has made: somebody else may have been faster. */
+  async #make(cluster: Cluster, names: readonly string[]): Promise<string[]> {
     const brokers = cluster.nodeIds;
     const replicas = this.#settings.replicas ?? Math.min(3, brokers.length);
     const topics = names.map((name) =>
       name === this.clock ? clockTopic(name, brokers) : this.#waitingTopic(name, replicas),
     );
     const { topics: answers } = await cluster.callAny(createTopicsV7.api, topics, MAKE_MS, false);
+    const made: string[] = [];
     for (const { name, errorCode, errorMessage } of answers) {
+      if (errorCode === Code.none) made.push(name);
       if (errorCode === Code.none || errorCode === Code.topicExists) continue;
       if (errorCode === Code.requestTimedOut) throw new KafkaError(errorCode, `making ${name}`);
       const why = `${nameOf(errorCode)}${errorMessage ? `: ${errorMessage}` : ''}`;
@@ -45,6 +48,7 @@ export class Topics {
       throw new EngineError('TOPIC_UNFIT', message);
     }
     await this.#untilLed(cluster, names);
+    return made;
   }
 
   /** A topic that was just made has no leaders for a moment. */
