@@ -32,7 +32,9 @@ describeService('Kafka', () => {
         const topic = await client.topic({ partitions: 3, replicas: 3 });
         const { topics } = await client.admin.metadata({ topics: [topic] });
         const leaders = topics.get(topic)!.partitions.map(({ leader }) => leader);
-        expect(leaders.toSorted()).toEqual(cluster.servers.map(({ nodeId }) => nodeId));
+        expect(leaders.toSorted((a, b) => a - b)).toEqual(
+          cluster.servers.map(({ nodeId }) => nodeId),
+        );
         await cluster.servers[0]!.kill();
         expect(await client.records(topic)).toEqual([]);
       },

@@ -67,8 +67,8 @@ describe('the options of Kafka', () => {
     expect(faultsOf(() => kafka(odd as never)).toSorted()).toEqual([
       'brokers',
       'clientId',
-      'group',
       'grop',
+      'group',
       'onState',
       'policy.base',
       'sasl',

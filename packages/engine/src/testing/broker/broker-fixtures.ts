@@ -24,7 +24,7 @@ export interface OpenedBroker {
 type Stage = OpenedBroker & { until: Until };
 
 /** What a broker can or cannot do. */
-export type BrokerSkill = Exclude<keyof BrokerCapabilities, 'maxMessageBytes'>;
+type BrokerSkill = Exclude<keyof BrokerCapabilities, 'maxMessageBytes'>;
 
 export type BrokerCases = CaseTable<Stage, BrokerSkill>;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { FetchedRecord } from '../client/fetcher.ts';
+import type { FetchedRecord } from '../client/record-batches.ts';
 import type { OutRecord } from '../client/producer.ts';
 import { carriedContext, kafkaExtraOf } from './carry.ts';
 import { prepare } from './prepare.ts';
@@ -29,9 +29,10 @@ function carriedOn(key: Buffer | null, headers: Headers) {
 }
 
 const sorted = (headers: Iterable<readonly [Buffer | null, Buffer | null]>) =>
-  Array.from(headers, ([name, value]) => [`${name}`, value?.toString('base64') ?? null]).toSorted(
-    (a, b) => (a[0]! < b[0]! ? -1 : a[0]! > b[0]! ? 1 : 0),
-  );
+  Array.from(headers, ([name, value]) => [
+    String(name),
+    value?.toString('base64') ?? null,
+  ]).toSorted((a, b) => (a[0]! < b[0]! ? -1 : a[0]! > b[0]! ? 1 : 0));
 
 describe('what a record of Kafka carries', () => {
   it('comes out as it went in: key, and headers of any bytes and number', () => {

@@ -52,6 +52,6 @@ export function prepare(message: Publication): OutRecord | Impossible {
 
 const ODD_HEADERS = 'extra.kafka.headers is not a list of [name, base64 or null].';
 
-export function isTopic(name: string): boolean {
+function isTopic(name: string): boolean {
   return /^[\w.-]{1,249}$/.test(name) && name !== '.' && name !== '..';
 }

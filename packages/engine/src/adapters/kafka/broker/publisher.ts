@@ -38,7 +38,7 @@ export function publishTo(
 }
 
 /** What an answer of Kafka means. Pure. */
-export function publishedOf(stored: Stored, { address }: Publication, isReady: boolean): Published {
+function publishedOf(stored: Stored, { address }: Publication, isReady: boolean): Published {
   switch (stored.type) {
     case 'stored':
       return confirmed;

@@ -1,7 +1,7 @@
 /** Records of a topic as the engine gets them. Pure. */
 import { isUtf8 } from 'node:buffer';
 import type { Received } from '../../../ports/broker.ts';
-import type { FetchedRecord } from '../client/fetcher.ts';
+import type { FetchedRecord } from '../client/record-batches.ts';
 import { type CarriedHeader, isContentType, type KafkaExtra } from './carry.ts';
 
 export function receivedOf(

@@ -1,13 +1,13 @@
 /** Who of a group gets which partitions. Pure. */
 
-export interface MemberClaim {
+interface MemberClaim {
   readonly memberId: string;
   /** What it holds at present, by topic, and since which generation it says so. */
   readonly owned: ReadonlyMap<string, readonly number[]>;
   readonly generation: number;
 }
 
-export type Shares = Map<string, Map<string, number[]>>;
+type Shares = Map<string, Map<string, number[]>>;
 
 /**
  * Shares out the partitions of each topic evenly, and leaves them where they are as far as that allows. One that is to move

@@ -9,13 +9,13 @@ import type { ConnectionSettings } from './settings.ts';
  */
 export type Purpose = 'produce' | 'control' | `fetch ${number}` | `join ${number}`;
 
-export interface PartitionInfo {
+interface PartitionInfo {
   /** Undefined: none for now. */
   readonly leader: number | undefined;
   readonly replicas: readonly number[];
 }
 
-export type TopicInfo =
+type TopicInfo =
   | { readonly state: 'found'; readonly partitions: readonly PartitionInfo[] }
   | { readonly state: 'missing' }
   /** What is known is that it cannot be said now, and by which error. */

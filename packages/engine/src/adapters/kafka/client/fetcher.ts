@@ -1,17 +1,8 @@
-import { fetchV12, listOffsetsV7, type RecordsBatch } from '@platformatic/kafka';
+import { fetchV12, listOffsetsV7 } from '@platformatic/kafka';
 import { textOf } from '../../../broker/answers.ts';
 import type { Cluster, Purpose } from './cluster.ts';
 import { Code } from './errors.ts';
-
-export interface FetchedRecord {
-  readonly offset: number;
-  readonly timestampMs: number;
-  /** It changes with the leader of the partition: records of the same epoch have their times from the same clock. */
-  readonly leaderEpoch: number;
-  readonly key: Buffer | null;
-  readonly value: Buffer | null;
-  readonly headers: readonly [Buffer | null, Buffer | null][];
-}
+import { type FetchedRecord, readBatches } from './record-batches.ts';
 
 type FetchResponse = fetchV12.FetchResponse;
 
@@ -35,9 +26,6 @@ const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;
 const RETRY_MS = 100;
 const READ_COMMITTED = 1;
 const EARLIEST = -2n;
-const CONTROL_BATCH = 0b10_0000;
-const TRANSACTIONAL_BATCH = 0b1_0000;
-const APPEND_TIME_BATCH = 0b1000;
 
 /** Reads partitions from their leaders, one request under way for each broker. */
 export class Fetcher {
@@ -201,7 +189,7 @@ export async function earliestOffset(
   return offsetAt(cluster, topic, partition, EARLIEST);
 }
 
-export async function offsetAt(
+async function offsetAt(
   cluster: Cluster,
   topic: string,
   partition: number,
@@ -221,41 +209,4 @@ export async function offsetAt(
   );
   const answer = answers[0]?.partitions[0];
   return answer?.errorCode === Code.none ? Number(answer.offset) : undefined;
-}
-
-type Aborted = readonly { producerId: bigint; firstOffset: bigint }[];
-
-/** The records from an offset on, without markers and without what was rolled back. Pure. */
-export function readBatches(
-  batches: readonly RecordsBatch[],
-  aborted: Aborted,
-  from: number,
-): { list: FetchedRecord[]; next: number } {
-  const list: FetchedRecord[] = [];
-  const rollbacks = aborted.toSorted((a, b) => Number(a.firstOffset - b.firstOffset));
-  const rolledBack = new Set<bigint>();
-  let next = from;
-  for (const batch of batches) {
-    const first = Number(batch.firstOffset);
-    const last = first + batch.lastOffsetDelta;
-    while (rollbacks[0] && Number(rollbacks[0].firstOffset) <= last) {
-      rolledBack.add(rollbacks.shift()!.producerId);
-    }
-    if (last + 1 > next) next = last + 1;
-    if (batch.attributes & CONTROL_BATCH) {
-      rolledBack.delete(batch.producerId);
-      continue;
-    }
-    if (batch.attributes & TRANSACTIONAL_BATCH && rolledBack.has(batch.producerId)) continue;
-    const { partitionLeaderEpoch: leaderEpoch } = batch;
-    const isAppendTime = (batch.attributes & APPEND_TIME_BATCH) !== 0;
-    const base = Number(isAppendTime ? batch.maxTimestamp : batch.firstTimestamp);
-    for (const { offsetDelta, timestampDelta, key, value, headers } of batch.records) {
-      const offset = first + offsetDelta;
-      if (offset < from) continue;
-      const timestampMs = isAppendTime ? base : base + Number(timestampDelta);
-      list.push({ offset, timestampMs, leaderEpoch, key, value, headers });
-    }
-  }
-  return { list, next };
 }

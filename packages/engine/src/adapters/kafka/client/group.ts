@@ -1,8 +1,4 @@
 import {
-  decodeConsumerProtocolAssignment,
-  decodeConsumerProtocolSubscription,
-  encodeConsumerProtocolAssignment,
-  encodeConsumerProtocolSubscription,
   findCoordinatorV4,
   heartbeatV4,
   joinGroupV7,
@@ -14,6 +10,13 @@ import { assign } from './assignor.ts';
 import { type Cluster, type Purpose, REBALANCE_TIMEOUT_MS } from './cluster.ts';
 import { Code, isCoordinatorAway, KafkaError } from './errors.ts';
 import { earliestOffset } from './fetcher.ts';
+import {
+  assignmentIn,
+  claimIn,
+  difference,
+  encodedShares,
+  subscription,
+} from './group-messages.ts';
 import {
   type CommitOffset,
   commitOffsets,
@@ -28,7 +31,7 @@ export interface Assigned extends TopicPartition {
   readonly start: number;
 }
 
-export interface GroupEvents {
+interface GroupEvents {
   /** They are this member's from now on. */
   assigned(partitions: readonly Assigned[]): void;
   /** Give them up. They are still this member's until the promise resolves. */
@@ -64,7 +67,7 @@ export class Group {
   /** For an id. */
   #asking: Promise<unknown> | undefined;
   #isStopped = false;
-  #running: Promise<void> | undefined;
+  #isStarted = false;
   #wakeUp: () => void = () => {};
   #partitionCounts = '';
   #looksAtMs = 0;
@@ -78,7 +81,9 @@ export class Group {
   }
 
   start(): void {
-    this.#running ??= this.#run();
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    void this.#run();
   }
 
   /** Whether its partitions are surely its own: by the local clock, from before its last sign of life was sent. */
@@ -180,15 +185,14 @@ export class Group {
 
   /** Signs of life go on meanwhile. Then it joins again, so that others get what it gave up. */
   async #giveUp(gone: readonly TopicPartition[]): Promise<void> {
-    const given = this.#events.revoked(gone);
-    let isGiven = false;
-    void given.then(() => {
-      isGiven = true;
+    const giving = { isOver: false };
+    void this.#events.revoked(gone).then(() => {
+      giving.isOver = true;
       this.#wakeUp();
     });
-    while (!isGiven && !this.#isStopped && this.#generation >= 0) {
+    while (!giving.isOver && !this.#isStopped && this.#generation >= 0) {
       await this.#pause(this.#beatMs);
-      if (!isGiven) await this.#beat();
+      if (!giving.isOver) await this.#beat();
     }
     if (!this.#isStopped) await this.#joinOnce();
   }
@@ -211,16 +215,7 @@ export class Group {
     const sentAtMs = host.clock.monotonic();
     this.#isJoining = this.#generation >= 0;
     try {
-      const ownedPartitions = Array.from(this.#owned, ([topic, partitions]) => ({
-        topic,
-        partitions,
-      }));
-      const metadata = encodeConsumerProtocolSubscription({
-        version: 2,
-        topics: [...this.#topics],
-        ownedPartitions,
-        generationId: this.#generation,
-      });
+      const metadata = subscription(this.#topics, this.#owned, this.#generation);
       const asking = this.#cluster.call(
         this.#purpose,
         coordinator,
@@ -273,26 +268,14 @@ export class Group {
     }
     if (errorCode !== Code.none) throw new KafkaError(errorCode, 'getting partitions');
     this.#aliveAtMs = sentAtMs;
-    const { assignedPartitions } = decodeConsumerProtocolAssignment(assignment);
-    return new Map(assignedPartitions.map(({ topic, partitions }) => [topic, partitions]));
+    return assignmentIn(assignment);
   }
 
   async #shareOut({ members }: JoinGroupResponse) {
     const counts = await this.#countPartitions();
     this.#partitionCounts = JSON.stringify([...counts]);
     this.#looksAtMs = this.#cluster.settings.host.clock.monotonic();
-    const claims = members.map(({ memberId, metadata }) => {
-      const { ownedPartitions, generationId } = decodeConsumerProtocolSubscription(metadata);
-      const owned = new Map(ownedPartitions.map(({ topic, partitions }) => [topic, partitions]));
-      return { memberId, owned, generation: generationId };
-    });
-    return Array.from(assign(claims, counts), ([memberId, share]) => ({
-      memberId,
-      assignment: encodeConsumerProtocolAssignment({
-        version: 0,
-        assignedPartitions: Array.from(share, ([topic, partitions]) => ({ topic, partitions })),
-      }),
-    }));
+    return encodedShares(assign(members.map(claimIn), counts));
   }
 
   async #countPartitions(): Promise<Map<string, number>> {
@@ -392,16 +375,4 @@ export class Group {
       };
     });
   }
-}
-
-function difference(
-  from: ReadonlyMap<string, readonly number[]>,
-  without: ReadonlyMap<string, readonly number[]>,
-): TopicPartition[] {
-  return [...from].flatMap(([topic, partitions]) => {
-    const others = new Set(without.get(topic));
-    return partitions
-      .filter((partition) => !others.has(partition))
-      .map((partition) => ({ topic, partition }));
-  });
 }

@@ -13,7 +13,7 @@ export interface CommitOffset extends TopicPartition {
 }
 
 /** Who commits: the coordinator refuses whoever is not in the group any more. */
-export interface Membership {
+interface Membership {
   readonly groupId: string;
   readonly generation: number;
   readonly memberId: string;

@@ -24,7 +24,7 @@ export type Stored =
   /** It may be in the log. */
   | { readonly type: 'unsure'; readonly why: string; readonly isLost: boolean };
 
-export interface SendOptions {
+interface SendOptions {
   timeoutMs: number;
   /** Sends again also where a record may be in the log already, so that it may be there twice. */
   insist: boolean;
@@ -299,13 +299,15 @@ export class Producer {
 
   #pause(ms: number): Promise<void> {
     const { clock } = this.#cluster.settings.host;
-    return new Promise((resolve) => void clock.setTimer(resolve, ms, true));
+    return new Promise((resolve) => {
+      clock.setTimer(resolve, ms, true);
+    });
   }
 }
 
 const NO_LEADER = 'The partition has no leader now.';
 
-export function whyOf(stored: Stored): string {
+function whyOf(stored: Stored): string {
   switch (stored.type) {
     case 'stored':
       return '';

@@ -64,7 +64,10 @@ export function readConnection(
   if (tls !== undefined && typeof tls !== 'boolean' && Object(tls) !== tls) {
     fault('tls', 'is neither true nor an object of TLS options.');
   }
-  if (sasl !== undefined && typeof Object(sasl).mechanism !== 'string') {
+  if (
+    sasl !== undefined &&
+    typeof (Object(sasl) as { mechanism?: unknown }).mechanism !== 'string'
+  ) {
     fault('sasl', 'is not an object with a mechanism.');
   }
   const tlsOptions = tls === true ? {} : tls || undefined;

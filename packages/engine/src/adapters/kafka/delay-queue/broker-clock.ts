@@ -67,7 +67,9 @@ export class BrokerClock {
     } catch (error) {
       this.#complain(textOf(error));
     }
-    await new Promise<void>((resolve) => void clock.setTimer(resolve, RETRY_MS, true));
+    await new Promise<void>((resolve) => {
+      clock.setTimer(resolve, RETRY_MS, true);
+    });
   }
 
   #complain(why: string): void {

@@ -5,7 +5,8 @@ import type { DelayConsumer, DelayHandler, DelayLimits } from '../../../ports/de
 import { within } from '../../../patience.ts';
 import type { Cluster } from '../client/cluster.ts';
 import { Code, nameOf } from '../client/errors.ts';
-import { Fetcher, type FetchedRecord, type FetchTarget } from '../client/fetcher.ts';
+import { Fetcher, type FetchTarget } from '../client/fetcher.ts';
+import type { FetchedRecord } from '../client/record-batches.ts';
 import { type Assigned, Group } from '../client/group.ts';
 import type { TopicPartition } from '../client/offsets.ts';
 import type { OutRecord, Producer } from '../client/producer.ts';

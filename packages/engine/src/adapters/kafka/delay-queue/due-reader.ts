@@ -1,6 +1,6 @@
 import type { DueEntry } from '../../../ports/delay-queue.ts';
 import { sizeOf } from '../broker/received.ts';
-import type { FetchedRecord } from '../client/fetcher.ts';
+import type { FetchedRecord } from '../client/record-batches.ts';
 import { namesOf, type ReadEntry } from './entry.ts';
 import { DueHeap } from './heap.ts';
 import { Reader, type ReaderKit } from './reader.ts';

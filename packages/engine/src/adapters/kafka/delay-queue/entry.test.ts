@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MAX_DELAY_MS } from '../../../ports/delay-queue.ts';
-import type { FetchedRecord } from '../client/fetcher.ts';
+import type { FetchedRecord } from '../client/record-batches.ts';
 import { namesOf, onward, readEntry, recordOf } from './entry.ts';
 
 function appended(record: ReturnType<typeof recordOf>, timestampMs: number): FetchedRecord {

@@ -1,10 +1,10 @@
 /** An entry as a record: its id is the key, its payload the value, and one header has the rest. Pure. */
 import { MAX_DELAY_MS, MAX_ID_LENGTH, MAX_PAYLOAD_BYTES } from '../../../ports/delay-queue.ts';
-import type { FetchedRecord } from '../client/fetcher.ts';
+import type { FetchedRecord } from '../client/record-batches.ts';
 import type { OutRecord } from '../client/producer.ts';
 
 /** When an entry is due: so many ms after its record was appended, or at a time of the brokers. */
-export type When = { readonly afterMs: number } | { readonly atMs: number };
+type When = { readonly afterMs: number } | { readonly atMs: number };
 
 export interface ReadEntry {
   /** In ms since the epoch, by the clock of the broker that appended it first. */

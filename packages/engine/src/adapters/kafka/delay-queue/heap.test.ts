@@ -8,16 +8,18 @@ it('gives what is due first, and of those due together what came first', () => {
     fc.property(times, (given) => {
       const heap = new DueHeap<{ dueMs: number; offset: number }>();
       const model: { dueMs: number; offset: number }[] = [];
+      const popped: unknown[][] = [];
       for (const [offset, dueMs] of given.entries()) {
         if (dueMs !== null) {
           heap.push({ dueMs, offset });
           model.push({ dueMs, offset });
           model.sort((a, b) => a.dueMs - b.dueMs || a.offset - b.offset);
         } else {
-          expect(heap.pop()).toEqual(model.shift());
+          popped.push([heap.pop(), model.shift()]);
         }
         expect([heap.first, heap.size]).toEqual([model[0], model.length]);
       }
+      for (const [one, other] of popped) expect(one).toEqual(other);
       while (model.length > 0) expect(heap.pop()).toEqual(model.shift());
       expect(heap.pop()).toBeUndefined();
     }),

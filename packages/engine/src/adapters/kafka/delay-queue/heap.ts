@@ -1,5 +1,5 @@
 /** What is in memory until it is due: the first one is due first, and of those due together the one that came first. Pure. */
-export interface Timed {
+interface Timed {
   readonly dueMs: number;
   readonly offset: number;
 }

@@ -151,7 +151,7 @@ describeService('Kafka', () => {
       ]);
       const first = aside.find(({ value }) => value.equals(odd))!;
       expect([...first.key]).toEqual([...odd]);
-      const names = first.headerEntries.map(([name, value]) => [`${name}`, `${value}`]);
+      const names = first.headerEntries.map(([name, value]) => [String(name), String(value)]);
       expect(names).toContainEqual(['redrive', 'not ours']);
       expect(names).toContainEqual(['x-redrive-topic', `${prefix}.due`]);
     }, soon);

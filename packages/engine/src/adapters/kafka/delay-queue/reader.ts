@@ -1,5 +1,6 @@
 /** What readers of both kinds of topics have in common. */
-import type { FetchedRecord, FetchTarget } from '../client/fetcher.ts';
+import type { FetchTarget } from '../client/fetcher.ts';
+import type { FetchedRecord } from '../client/record-batches.ts';
 import { Progress } from '../client/progress.ts';
 import { type ReadEntry, readEntry } from './entry.ts';
 

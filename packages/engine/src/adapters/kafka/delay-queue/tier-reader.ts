@@ -1,4 +1,4 @@
-import type { FetchedRecord } from '../client/fetcher.ts';
+import type { FetchedRecord } from '../client/record-batches.ts';
 import type { OutRecord } from '../client/producer.ts';
 import { onward, type ReadEntry } from './entry.ts';
 import { Reader, type ReaderKit } from './reader.ts';

@@ -63,7 +63,9 @@ export class Topics {
       );
       if (isLed) return;
       if (clock.monotonic() > endMs) throw new KafkaError(Code.leaderNotAvailable, 'making topics');
-      await new Promise<void>((resolve) => void clock.setTimer(resolve, LOOK_MS));
+      await new Promise<void>((resolve) => {
+        clock.setTimer(resolve, LOOK_MS);
+      });
     }
   }
 

@@ -1,6 +1,6 @@
 import type { RecordsBatch } from '@platformatic/kafka';
 import { describe, expect, it } from 'vitest';
-import { readBatches } from './fetcher.ts';
+import { readBatches } from './record-batches.ts';
 
 const [TRANSACTIONAL, CONTROL, APPEND_TIME] = [0b1_0000, 0b10_0000, 0b1000];
 
