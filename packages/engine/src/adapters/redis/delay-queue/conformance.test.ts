@@ -63,9 +63,10 @@ describeService('Redis', () => {
     },
   });
 
-  describe('the delay queue in Redis', () => {
+  // At once, since most of them wait for a time.
+  describe.concurrent('the delay queue in Redis', () => {
     for (const { name, skip, run: assertCase } of delayQueueSuite(setupOf(3))) {
-      test.concurrent.skipIf(skip !== undefined)(`${name}`, () => assertCase());
+      test.skipIf(skip !== undefined)(`${name}`, () => assertCase());
     }
   });
 });
