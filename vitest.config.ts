@@ -5,6 +5,8 @@ import { defineConfig } from 'vitest/config';
 const kind = process.env['REDRIVE_TESTS'];
 /** On the oldest version of PostgreSQL too. */
 const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
+/** All cases of a suite, of which the short ones run with the other tests too. */
+const whole = 'packages/engine/src/adapters/redis/delay-queue/conformance.test.ts';
 /** Long ones, with processes and servers that come and go. */
 const slow = [
   'test/docs/examples.test.ts',
@@ -31,7 +33,7 @@ export default defineConfig({
     globalSetup: ['test/services/global-setup.ts'],
     reporters: ['default', './test/services/reporter.ts'],
     // Whole processes that are started, killed and cut off, and older servers, run apart: `npm run test:long`, in CI too.
-    include: { long: ['test/e2e/**/*.test.ts', versions, ...slow], storm: [storms] }[
+    include: { long: ['test/e2e/**/*.test.ts', versions, whole, ...slow], storm: [storms] }[
       kind ?? ''
     ] ?? [
       'packages/*/src/**/*.test.ts',
