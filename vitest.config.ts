@@ -17,7 +17,7 @@ const slow = [
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{delay-queue/delay-queue,inbox/inbox,schedule/schedule}-suite.test.ts',
   'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
-  'test/services/{nats,postgres,rabbitmq}.test.ts',
+  'test/services/{nats,postgres,rabbitmq,redis-cluster}.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];
 const storms = 'test/e2e/service/{storm,fuzz}*.test.ts';
