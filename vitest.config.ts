@@ -12,15 +12,18 @@ const whole = [
 ];
 /** Long ones, with processes and servers that come and go. */
 const slow = [
-  'test/docs/examples.test.ts',
+  'test/docs/{examples,dead-letters,quick-start}.test.ts',
   'packages/engine/src/adapters/{rabbitmq,nats}/{consume,outages,publisher}.test.ts',
-  'packages/engine/src/adapters/nats/idempotency/cluster.test.ts',
+  'packages/engine/src/adapters/nats/{cluster,idempotency/*,operations/lost-answers}.test.ts',
+  'packages/engine/src/adapters/sqlite/processes.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
   'packages/engine/src/delay-queue/store/conformance.test.ts',
   'packages/engine/src/adapters/redis/delay-queue/cluster.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{delay-queue/delay-queue,inbox/inbox,schedule/schedule}-suite.test.ts',
-  'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
+  'packages/server/src/{demo/demo,upkeep/doctor,routing/nats/responder}.test.ts',
+  'packages/server/src/{criteria,cyoda,gateway,routing}/service.test.ts',
+  'packages/server/src/http/routes/criteria-cases.test.ts',
   'test/services/{nats,postgres,rabbitmq,redis-cluster}.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];

@@ -9,7 +9,7 @@ import { storeDelayQueue } from './store/store-queue.ts';
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 const LEASE_MS = 1000;
-const SEEDS = process.env['REDRIVE_TESTS'] === 'long' ? 200 : 15;
+const SEEDS = process.env['REDRIVE_TESTS'] === 'long' ? 100 : 15;
 const STEPS = 60;
 
 /** One process: a queue, and its end without a word. */
