@@ -40,6 +40,7 @@ const ownStatuses = {
   PROVIDER_FAILED: 502,
   NO_PROVIDER_AVAILABLE: 503,
   GATEWAY_BUSY: 503,
+  ROUTING_BUSY: 503,
   PROVIDER_TIMEOUT: 504,
   NOT_STARTED: 503,
   STOPPING: 503,
@@ -90,6 +91,12 @@ const engineStatuses = {
   TOPIC_UNFIT: 503,
   KEY_NOT_OURS: 503,
   QUEUE_MISMATCH: 503,
+  NATS_UNAVAILABLE: 503,
+  NATS_REFUSED: 500,
+  NATS_NO_STREAM: 500,
+  NATS_CLOSED: 503,
+  NATS_WRONG_REVISION: 409,
+  NATS_OUTCOME_UNKNOWN: 500,
 } as const satisfies Record<EngineErrorCode, number>;
 
 type OwnCode = keyof typeof ownStatuses;

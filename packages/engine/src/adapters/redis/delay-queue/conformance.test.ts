@@ -64,11 +64,19 @@ describeService('Redis', () => {
   });
 
   describe('the delay queue in Redis', () => {
-    for (const { name, skip, run: assertCase } of delayQueueSuite(setupOf(3))) {
-      test.concurrent.skipIf(skip !== undefined)(`${name}`, () => assertCase());
+    for (const { name, skip, run: assertCase } of delayQueueSuite(setupOf(3)).filter(isWanted)) {
+      test.skipIf(skip !== undefined)(`${name}`, () => assertCase());
     }
   });
 });
+
+/** Those that take their time run with the long tests. */
+function isWanted({ name }: { name: string }): boolean {
+  return (
+    process.env['REDRIVE_TESTS'] === 'long' ||
+    /^(deduplicate|cancel|depth|schedule: (has|keeps|refuses)) ?/.test(name)
+  );
+}
 
 function clientOf(url: string) {
   return createClient({ url });
