@@ -164,18 +164,29 @@ describeService('Kafka', () => {
     }, soon);
   });
 
-  it('deletes what is done from the logs', async () => {
+  it('deletes what is done from the logs, and nothing that is not', async () => {
     const prefix = client.name();
     const queue = await opened(prefix, { trimEvery: 100 });
-    const { got, handler } = collector();
-    await queue.consume(handler, {});
-    await queue.schedule(entries(50, 400));
-    await vi.waitFor(() => expect(got.length).toBe(50), soon);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const got: string[] = [];
+    const handler: DelayHandler = async (batch) => {
+      got.push(...batch.map(({ id }) => id));
+      if (batch.some(({ id }) => id === 'slow')) await promise;
+      return batch.map(() => done);
+    };
+    await queue.consume(handler, { maxBatch: 1 });
+    await queue.schedule(entries(20, 400));
+    await vi.waitFor(() => expect(got.length).toBe(20), soon);
+    await queue.schedule([{ id: 'slow', delayMs: 0, payload: Buffer.from('') }]);
+    await vi.waitFor(() => expect(got).toContain('slow'), soon);
+    await queue.schedule(entries(5));
     await vi.waitFor(async () => {
-      for (const topic of ['due', 'wait-1']) {
-        expect(await client.span(`${prefix}.${topic}`)).toBe(0);
-      }
+      expect(got.length).toBe(26);
+      expect(await client.span(`${prefix}.wait-1`)).toBe(0);
+      expect(await client.span(`${prefix}.due`)).toBe(6);
     }, soon);
+    resolve();
+    await vi.waitFor(async () => expect(await client.span(`${prefix}.due`)).toBe(0), soon);
   });
 
   it('goes on where its memory is full', async () => {
