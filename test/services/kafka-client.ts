@@ -1,5 +1,6 @@
 /** A plain client for tests: makes topics of their own, and looks at Kafka from outside. */
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Admin, Consumer, type Message } from '@platformatic/kafka';
 
 export interface TopicOptions {
@@ -24,6 +25,7 @@ export interface KafkaClient extends AsyncDisposable {
 }
 
 const POLL_MS = 50;
+const KNOWN_MS = 20_000;
 
 export async function kafkaClient(addresses: string | readonly string[]): Promise<KafkaClient> {
   const bootstrapBrokers = [addresses].flat().map((one) => one.replace(/^kafka:\/\//, ''));
@@ -53,6 +55,7 @@ export async function kafkaClient(addresses: string | readonly string[]): Promis
         replicas,
         configs: Object.entries(configs).map(([key, value]) => ({ name: key, value })),
       });
+      await untilKnown(admin, fresh);
       return fresh;
     },
     records: (topic) => readAll(options, topic),
@@ -66,6 +69,15 @@ export async function kafkaClient(addresses: string | readonly string[]): Promis
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** A busy broker takes a while to know what its controller has made. */
+async function untilKnown(admin: Admin, topic: string): Promise<void> {
+  const endMs = performance.now() + KNOWN_MS;
+  while (!(await admin.listTopics()).includes(topic)) {
+    if (performance.now() > endMs) throw new Error(`${topic} is not known after ${KNOWN_MS} ms`);
+    await sleep(POLL_MS);
+  }
 }
 
 async function spanOf(
