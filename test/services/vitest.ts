@@ -6,6 +6,7 @@ import { beforeAll, describe } from 'vitest';
 import { type PostgresVersion, found, type ServiceName } from './index.ts';
 import { sharedServer } from './shared.ts';
 
+export { kafkaClient, type KafkaClient } from './kafka-client.ts';
 export { natsClient, type NatsClient } from './nats-client.ts';
 export { rabbitmqClient, type RabbitmqClient } from './rabbitmq-client.ts';
 export { sharedServer } from './shared.ts';

@@ -52,6 +52,15 @@ export const errorCodes = {
     'A sink of the audit trail did not take a batch of events. The work goes on; the trail tries again, and counts what is lost.',
   AUDIT_NOT_ERASED:
     'A message was erased in the store, but the sink of the audit trail failed to erase its events.',
+  INVALID_ENTRY:
+    'Entries, ids or limits that were given to a delay queue have faults; `faults` lists all of them.',
+  QUEUE_CLOSED: 'The delay queue is not open: it was not opened yet, or it was closed.',
+  TOPIC_UNFIT:
+    'A topic of a delay queue on Kafka is missing and cannot be made, or has settings with which entries could be lost or come early. The message has the command that mends it.',
+  NOT_CAPABLE: 'A delay queue was asked for something that its `capabilities` do not have.',
+  KEY_NOT_OURS:
+    'A key in Redis has the name of one of ours and something else in it. Nothing was changed.',
+  QUEUE_MISMATCH: 'The delay queue on the server was made with other settings.',
   NATS_UNAVAILABLE:
     'NATS did not answer in time, or a cluster chooses a leader. The operation was retried as its category says.',
   NATS_REFUSED:
