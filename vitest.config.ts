@@ -9,6 +9,7 @@ const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
 const whole = [
   'packages/engine/src/adapters/redis/delay-queue/conformance.test.ts',
   'packages/engine/src/delay-queue/simulation.test.ts',
+  'packages/engine/src/delay-queue/store/conformance.test.ts',
 ];
 /** Long ones, with processes and servers that come and go. */
 const slow = [
@@ -19,7 +20,6 @@ const slow = [
   'packages/engine/src/adapters/nats/{cluster,idempotency/*,operations/lost-answers}.test.ts',
   'packages/engine/src/adapters/sqlite/processes.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
-  'packages/engine/src/delay-queue/store/conformance.test.ts',
   'packages/engine/src/adapters/redis/delay-queue/cluster.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{delay-queue/delay-queue,inbox/inbox,schedule/schedule}-suite.test.ts',

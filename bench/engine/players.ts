@@ -103,7 +103,7 @@ async function delayQueue(openAt: (place: string) => Promise<OpenedQueue>) {
 async function delayQueueIn(ground: StoreGround) {
   const { queueOn } = await import('./players/delay-queues.ts');
   const { storeAt } = await optionsAt(ground);
-  return delayQueue(async (place) => queueOn(await storeAt(place)));
+  return delayQueue(async (place) => queueOn(storeAt(place)));
 }
 
 async function optionsAt(ground: StoreGround, audit: AuditTrail = 'off'): Promise<RedriveOptions> {

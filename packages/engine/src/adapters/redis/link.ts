@@ -18,7 +18,7 @@ export interface Link<Client> {
 }
 
 /** A client of `@redis/client`: one connection, or a cluster. */
-export interface Connectable {
+interface Connectable {
   connect(): Promise<unknown>;
   close(): Promise<unknown>;
   destroy(): void;

@@ -88,7 +88,10 @@ describe('the delay queue on a memory store', () => {
   });
 });
 
-describe('the delay queue on SQLite', () => {
+/** Those on real stores take their time, and run with the long tests. */
+const isLong = process.env['REDRIVE_TESTS'] === 'long';
+
+describe.skipIf(!isLong)('the delay queue on SQLite', () => {
   let folder: string;
   let files = 0;
   beforeAll(() => {
@@ -117,7 +120,7 @@ describePostgres(({ freshDatabase }) => {
   });
   afterAll(() => drop());
 
-  describe('the delay queue on PostgreSQL', () => {
+  describe.skipIf(!isLong)('the delay queue on PostgreSQL', () => {
     runSuite({
       capabilities,
       hooks: [...hooks, 'kill', 'skewed'],

@@ -106,7 +106,7 @@ export interface Handover {
 }
 
 /** A consumer that writes down what it gets. */
-export interface Listener {
+interface Listener {
   readonly got: Handover[];
   /** The sizes of its batches. */
   readonly sizes: number[];

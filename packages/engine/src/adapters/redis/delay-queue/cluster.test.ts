@@ -70,9 +70,9 @@ describeService('Redis cluster', () => {
     );
     const acknowledged = new Set<string>();
     let refused = 0;
-    let isOver = false;
+    const ending = new AbortController();
     const produce = async (line: number) => {
-      for (let n = 0; !isOver; n++) {
+      for (let n = 0; !ending.signal.aborted; n++) {
         const payload = new Uint8Array(100);
         const entries = Array.from({ length: 20 }, (_, i) => {
           return { id: `${line}:${n}:${i}`, delayMs: (n * 37 + i * 11) % 400, payload };
@@ -97,7 +97,7 @@ describeService('Redis cluster', () => {
     // The new primary has a replica again when its slots take entries again.
     const before = acknowledged.size;
     await expect.poll(() => acknowledged.size, { timeout: 30_000 }).toBeGreaterThan(before + 2000);
-    isOver = true;
+    ending.abort();
     await Promise.all(producing);
     const missing = () => [...acknowledged].filter((id) => !got.has(id));
     await expect.poll(() => missing().length, { timeout: 30_000 }).toBe(0);

@@ -15,7 +15,7 @@ export interface RedisFinding {
 }
 
 /** Absent: the server does not say. */
-export interface RedisConfiguration {
+interface RedisConfiguration {
   policy?: string;
   maxMemory?: number;
   appendOnly?: boolean;
@@ -44,7 +44,7 @@ export async function readConfiguration(client: Client): Promise<RedisConfigurat
   }
 }
 
-export function fromInfo(text: string): RedisConfiguration {
+function fromInfo(text: string): RedisConfiguration {
   const values = new Map(
     text.split(/\r?\n/).flatMap((line): [string, string][] => {
       const at = line.indexOf(':');

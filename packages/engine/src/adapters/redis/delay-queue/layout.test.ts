@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findingsOf, fromInfo } from './findings.ts';
+import { findingsOf } from './findings.ts';
 import { contentOf, partsBySlot, readContent, slotOf } from './layout.ts';
 
 describe('the layout of a delay queue in Redis', () => {
@@ -73,16 +73,5 @@ describe('the findings about a Redis server', () => {
     [{}, []],
   ])('of %o are %j', (configuration, expected) => {
     expect(whatOf(configuration)).toEqual(expected);
-  });
-
-  test('are read from INFO too', () => {
-    const text =
-      '# Memory\r\nmaxmemory:104857600\r\nmaxmemory_policy:allkeys-lru\r\n# Persistence\r\naof_enabled:0\r\n';
-    expect(fromInfo(text)).toEqual({
-      policy: 'allkeys-lru',
-      maxMemory: 104_857_600,
-      appendOnly: false,
-    });
-    expect(fromInfo('')).toEqual({});
   });
 });

@@ -106,7 +106,7 @@ export class RedisServer {
       await this.#link.run(async (client) => {
         if (!isCluster(client)) return command(client, 'the server');
         for (const node of client.masters) {
-          await command((await client.nodeClient(node)) as Client, node.address);
+          await command(await client.nodeClient(node), node.address);
         }
         return undefined;
       });
@@ -157,7 +157,7 @@ async function inCluster<T>(
 ): Promise<T> {
   for (let redirections = 0; ; redirections++) {
     try {
-      return await command((await cluster.getNodeClientForKey(key)) as Client);
+      return await command(await cluster.getNodeClientForKey(key));
     } catch (error) {
       const isMoved = error instanceof Error && error.message.startsWith('MOVED');
       if (!isMoved || redirections >= MAX_REDIRECTIONS) throw error;

@@ -17,7 +17,7 @@ interface RedisLease extends Leased {
   readonly token: string;
 }
 
-export interface SourceParts {
+interface SourceParts {
   readonly server: RedisServer;
   readonly slots: readonly SlotKeys[];
   readonly channel: string;
@@ -53,19 +53,19 @@ export class RedisSource implements LeaseSource<RedisLease> {
     const share = Math.floor(limit / Math.max(1, chosen.length));
     const spare = limit - share * chosen.length;
     const leased: RedisLease[] = [];
-    let failure: unknown;
+    let failure: Error | undefined;
     await Promise.all(
       chosen.map(async (slot, i) => {
         try {
           leased.push(...(await this.#claim(slots[slot]!, share + (i < spare ? 1 : 0), token)));
           this.#works(slot);
         } catch (error) {
-          failure = error;
+          failure = error as Error;
           this.#fails(slot, error);
         }
       }),
     );
-    if (failure !== undefined && this.#troubled.size === slots.length) throw failure;
+    if (failure && this.#troubled.size === slots.length) throw failure;
     return { leased, nextInMs: Math.max(0, Math.min(...this.#nextAtMs) - this.#nowMs) };
   }
 
