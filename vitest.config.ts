@@ -13,8 +13,9 @@ const slow = [
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{inbox/inbox,schedule/schedule}-suite.test.ts',
+  'packages/notifications/src/adapters/mongodb/*.test.ts',
   'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
-  'test/services/{nats,postgres,rabbitmq}.test.ts',
+  'test/services/{mongo,nats,postgres,rabbitmq}.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];
 const storms = 'test/e2e/service/{storm,fuzz}*.test.ts';
