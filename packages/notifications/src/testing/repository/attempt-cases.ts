@@ -44,15 +44,18 @@ export const attemptCases: Cases = {
     deepEqual(await repository.attempts('other', { limit: 10 }), [batch[4]]);
   },
 
-  'adds 500 in one call, and says of each whether it is new': async ({ repository }) => {
-    const attempts = Array.from({ length: 500 }, (_, i) => newAttempt({ attemptNumber: i + 1 }));
-    await repository.addAttempts(attempts.filter((_, i) => i % 2 === 0));
-    const answers = await repository.addAttempts(attempts);
-    deepEqual(
-      answers,
-      attempts.map((_, i) => i % 2 === 1),
-    );
-    equal((await repository.attempts('n', { limit: 1000 })).length, 500);
+  'adds 500 in one call, and says of each whether it is new': {
+    needs: 'large',
+    run: async ({ repository }) => {
+      const attempts = Array.from({ length: 500 }, (_, i) => newAttempt({ attemptNumber: i + 1 }));
+      await repository.addAttempts(attempts.filter((_, i) => i % 2 === 0));
+      const answers = await repository.addAttempts(attempts);
+      deepEqual(
+        answers,
+        attempts.map((_, i) => i % 2 === 1),
+      );
+      equal((await repository.attempts('n', { limit: 1000 })).length, 500);
+    },
   },
 
   'tells apart what would be the same text when put together': async ({ repository }) => {
