@@ -50,10 +50,18 @@ export function attemptText(attempt: DeliveryAttempt): string {
   return textOf(name, attempt, MAX_ATTEMPT_BYTES);
 }
 
-export function checkDevice({ deviceId, sinceMs, reason }: InactiveDevice): void {
-  checkIdentifier('An inactive device', deviceId);
-  checkTime(`sinceMs of device ${deviceId}`, sinceMs);
-  textOf(`The reason of device ${deviceId}`, reason, MAX_ATTEMPT_BYTES);
+/** Of each device the latest time. Throws where no repository takes one of them. */
+export function latestOf(devices: readonly InactiveDevice[]): InactiveDevice[] {
+  const latest = new Map<string, InactiveDevice>();
+  for (const device of devices) {
+    const { deviceId, sinceMs, reason } = device;
+    checkIdentifier('An inactive device', deviceId);
+    checkTime(`sinceMs of device ${deviceId}`, sinceMs);
+    textOf(`The reason of device ${deviceId}`, reason, MAX_ATTEMPT_BYTES);
+    const known = latest.get(deviceId);
+    if (!known || known.sinceMs < sinceMs) latest.set(deviceId, device);
+  }
+  return [...latest.values()];
 }
 
 /** The reason is for people: it is stored without what some database does not take. */

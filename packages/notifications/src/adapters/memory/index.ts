@@ -7,7 +7,7 @@ import type {
   NotificationQuery,
   NotificationRepository,
 } from '../../ports/repository.ts';
-import { attemptText, checkDevice, recordText, rowLimit } from '../../repository/limits.ts';
+import { attemptText, latestOf, recordText, rowLimit } from '../../repository/limits.ts';
 
 /** Records in memory: for tests and development. They are gone with the process. */
 export function memoryNotifications(): NotificationRepository {
@@ -113,8 +113,7 @@ class MemoryNotifications implements NotificationRepository {
 
   async deactivate(devices: readonly InactiveDevice[]): Promise<void> {
     this.#assertOpen();
-    for (const device of devices) checkDevice(device);
-    for (const { deviceId, sinceMs } of devices) {
+    for (const { deviceId, sinceMs } of latestOf(devices)) {
       const known = this.#inactive.get(deviceId) ?? -1;
       this.#inactive.set(deviceId, Math.max(known, sinceMs));
     }

@@ -1,11 +1,13 @@
 import { EngineError, isEngineError } from '@redrive/engine';
 import { MongoBulkWriteError, MongoError, MongoServerError } from 'mongodb';
-import { isNotificationError } from '../../errors.ts';
+import { isNotificationError, NotificationError } from '../../errors.ts';
 
 /** Something else is there already that must be there once. */
 const DUPLICATE_KEY = 11_000;
 const UNAUTHORIZED = 13;
 const OUT_OF_DISK_SPACE = 14_031;
+/** BadValue, a validator of the collection, BSONObjectTooLarge: the same again will not work. */
+const REFUSED_DATA: readonly unknown[] = [2, 121, 10_334];
 
 /** The call did not end in time: whether it took effect is not known. */
 export class CallTimeout extends Error {
@@ -30,7 +32,12 @@ export function faultOf(error: unknown): unknown {
   const isOurs = error instanceof MongoError || error instanceof CallTimeout;
   if (!isOurs) return error;
   const said = error.message;
-  switch (error instanceof MongoServerError ? error.code : undefined) {
+  const code = error instanceof MongoServerError ? error.code : undefined;
+  if (REFUSED_DATA.includes(code)) {
+    const message = `MongoDB takes no such data (${said}). Change it, or the validator of the collection.`;
+    return new NotificationError('INVALID_RECORD', message, { cause: error });
+  }
+  switch (code) {
     case UNAUTHORIZED:
       return fault(
         'STORE_READ_ONLY',
@@ -45,7 +52,7 @@ export function faultOf(error: unknown): unknown {
       return fault('STORE_UNAVAILABLE', `MongoDB did not do it (${said}). Trying again is safe.`);
   }
 
-  function fault(code: EngineError['code'], message: string): EngineError {
-    return new EngineError(code, message, { cause: error });
+  function fault(kind: EngineError['code'], message: string): EngineError {
+    return new EngineError(kind, message, { cause: error });
   }
 }

@@ -11,9 +11,9 @@ import type {
 } from '../../ports/repository.ts';
 import {
   attemptText,
-  checkDevice,
   cleanReason,
   isIdentifier,
+  latestOf,
   recordText,
   rowLimit,
 } from '../../repository/limits.ts';
@@ -151,13 +151,14 @@ export class MongodbNotifications implements NotificationRepository {
 
   /** Twice where need be: of two that insert a device at once one fails, and its time may be the later. */
   async deactivate(devices: readonly InactiveDevice[]): Promise<void> {
-    for (const device of devices) checkDevice(device);
-    let left = devices.map(({ deviceId, sinceMs, reason }): AnyBulkWriteOperation<Stored> => {
-      const since = new Date(sinceMs);
-      const filter = { _id: deviceId, since: { $lt: since } };
-      const update = { $set: { since, reason: cleanReason(reason) } };
-      return { updateOne: { filter, update, upsert: true } };
-    });
+    let left = latestOf(devices).map(
+      ({ deviceId, sinceMs, reason }): AnyBulkWriteOperation<Stored> => {
+        const since = new Date(sinceMs);
+        const filter = { _id: deviceId, since: { $lt: since } };
+        const update = { $set: { since, reason: cleanReason(reason) } };
+        return { updateOne: { filter, update, upsert: true } };
+      },
+    );
     for (let round = 1; round <= 2 && left.length > 0; round++) {
       const known = await this.#bulk(({ devices: all }) => all, left);
       left = left.filter((_, i) => known.has(i));

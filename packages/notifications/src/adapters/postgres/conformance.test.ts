@@ -23,7 +23,7 @@ describePostgres(({ freshDatabase }) => {
 
   const cases = repositorySuite({
     atomic: true,
-    large: true,
+    complete: true,
     durable: true,
     damaging: true,
     async open(onUnreadable) {

@@ -10,8 +10,8 @@ import type {
 } from '../../ports/repository.ts';
 import {
   attemptText,
-  checkDevice,
   isIdentifier,
+  latestOf,
   recordText,
   rowLimit,
 } from '../../repository/limits.ts';
@@ -139,13 +139,8 @@ export class PostgresNotifications implements NotificationRepository {
   }
 
   async deactivate(devices: readonly InactiveDevice[]): Promise<void> {
-    const latest = new Map<string, InactiveDevice>();
-    for (const device of devices) {
-      checkDevice(device);
-      const known = latest.get(device.deviceId);
-      if (!known || known.sinceMs < device.sinceMs) latest.set(device.deviceId, device);
-    }
-    await this.#ask(texts.upsertDevices(this.#parts.names, [...latest.values()]), latest.size);
+    const latest = latestOf(devices);
+    await this.#ask(texts.upsertDevices(this.#parts.names, latest), latest.length);
   }
 
   async inactiveSince(deviceIds: readonly string[]): Promise<(number | undefined)[]> {

@@ -8,7 +8,7 @@ import type {
   NotificationQuery,
   NotificationRepository,
 } from '../../ports/repository.ts';
-import { attemptText, checkDevice, recordText, rowLimit } from '../../repository/limits.ts';
+import { attemptText, latestOf, recordText, rowLimit } from '../../repository/limits.ts';
 import { readAttempt, readRecord } from '../../repository/stored.ts';
 import { Reader, type UnreadableOptions } from '../../repository/unreadable.ts';
 import { migrateNotifications } from './schema.ts';
@@ -108,9 +108,9 @@ class SqliteNotifications implements NotificationRepository {
   }
 
   async deactivate(devices: readonly InactiveDevice[]): Promise<void> {
-    for (const device of devices) checkDevice(device);
+    const latest = latestOf(devices);
     await this.#database.write((tables) => {
-      for (const device of devices) tables.deactivate(device);
+      for (const device of latest) tables.deactivate(device);
     });
   }
 

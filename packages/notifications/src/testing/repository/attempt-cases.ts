@@ -11,7 +11,7 @@ export const attemptCases: Cases = {
       newAttempt({
         attemptNumber: 2,
         status: 'delivered',
-        platformResponse: { status: 410, 'a.b': { $c: [null, 'x\0'] }, nested: [[]] },
+        platformResponse: { status: 410, 'a.b': { $c: [null, 'x\0'] }, nested: [{}] },
         errorCode: 'Unregistered',
         errorMessage: 'ünï 🚀 \0',
         attemptedAtMs: T0 + 1,
@@ -45,7 +45,7 @@ export const attemptCases: Cases = {
   },
 
   'adds 500 in one call, and says of each whether it is new': {
-    needs: 'large',
+    needs: 'complete',
     run: async ({ repository }) => {
       const attempts = Array.from({ length: 500 }, (_, i) => newAttempt({ attemptNumber: i + 1 }));
       await repository.addAttempts(attempts.filter((_, i) => i % 2 === 0));

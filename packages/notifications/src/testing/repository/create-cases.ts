@@ -16,7 +16,13 @@ export const createCases: Cases = {
       ...newRecord({
         notification: {
           recipient: { userId: 'u', deviceIds: ['a', 'b'] },
-          notification: { title: '', body: 'b', badge: 3, sound: null, nested: { list: [1, [2]] } },
+          notification: {
+            title: '',
+            body: 'b',
+            badge: 3,
+            sound: null,
+            nested: { list: [1, { two: [2] }] },
+          },
           data: {
             price: 1.5,
             big: 2 ** 52,
@@ -49,6 +55,15 @@ export const createCases: Cases = {
     };
     await stored(repository, record);
     deepEqual(await found(repository, record.id), { ...record, version: 1 });
+  },
+
+  'keeps lists in lists': {
+    needs: 'complete',
+    run: async ({ repository }) => {
+      const data = { table: [[1, [2]], [], [[{ camelCase: [[]] }]]] };
+      const { id } = await stored(repository, newRecord({ notification: { data } }));
+      deepEqual((await found(repository, id)).notification.data, data);
+    },
   },
 
   'keeps odd texts, as values, as names and as device ids': async ({ repository }) => {
@@ -135,7 +150,7 @@ export const createCases: Cases = {
   },
 
   'stores 500 in one call, and answers in their order': {
-    needs: 'large',
+    needs: 'complete',
     run: async ({ repository }) => {
       const records = Array.from({ length: 500 }, (_, i) => newRecord({ retryCount: i }));
       const answers = await repository.create(records);

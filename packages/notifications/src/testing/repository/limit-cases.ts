@@ -55,7 +55,7 @@ export const limitCases: Cases = {
   },
 
   'takes a record up to the limit, and refuses a larger one': {
-    needs: 'large',
+    needs: 'complete',
     run: async ({ repository }) => {
       const largest = sized(MAX_RECORD_BYTES);
       const record = await stored(repository, largest);
@@ -69,7 +69,7 @@ export const limitCases: Cases = {
   },
 
   'takes a record whose many small values are larger in other formats': {
-    needs: 'large',
+    needs: 'complete',
     run: async ({ repository }) => {
       const list = Array.from({ length: MAX_RECORD_BYTES / 2 - 500 }, () => 1);
       const record = await stored(repository, newRecord({ notification: { data: { list } } }));
@@ -81,7 +81,7 @@ export const limitCases: Cases = {
   },
 
   'takes an attempt up to the limit, and refuses a larger one': {
-    needs: 'large',
+    needs: 'complete',
     run: async ({ repository }) => {
       const empty = newAttempt({ errorMessage: '' });
       const room = MAX_ATTEMPT_BYTES - JSON.stringify(empty).length;

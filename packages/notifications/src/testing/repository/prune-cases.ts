@@ -44,7 +44,7 @@ export const pruneCases: Cases = {
   },
 
   'deletes many in one call': {
-    needs: 'large',
+    needs: 'complete',
     run: async ({ repository }) => {
       await repository.create(Array.from({ length: 450 }, () => finished(newRecord())));
       equal(await repository.prune(T0 + 1, 10_000), 450);

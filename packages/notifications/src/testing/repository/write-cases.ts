@@ -108,7 +108,7 @@ export const writeCases: Cases = {
   },
 
   'writes 500 in one call': {
-    needs: 'large',
+    needs: 'complete',
     run: async ({ repository }) => {
       const records = Array.from({ length: 500 }, () => newRecord());
       const created = await repository.create(records);
