@@ -13,6 +13,7 @@ const slow = [
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{inbox/inbox,schedule/schedule}-suite.test.ts',
+  'packages/notifications/src/testing/repository/repository-suite.test.ts',
   'packages/notifications/src/adapters/mongodb/*.test.ts',
   'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
   'test/services/{mongo,nats,postgres,rabbitmq}.test.ts',
