@@ -7,15 +7,18 @@ const kind = process.env['REDRIVE_TESTS'];
 const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
 /** Long ones, with processes and servers that come and go. */
 const slow = [
-  'test/docs/examples.test.ts',
+  'test/docs/{examples,dead-letters,quick-start}.test.ts',
   'packages/engine/src/adapters/{rabbitmq,nats}/{consume,outages,publisher}.test.ts',
-  'packages/engine/src/adapters/nats/idempotency/cluster.test.ts',
+  'packages/engine/src/adapters/nats/{cluster,idempotency/*,operations/lost-answers}.test.ts',
+  'packages/engine/src/adapters/sqlite/processes.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{inbox/inbox,schedule/schedule}-suite.test.ts',
   'packages/notifications/src/testing/repository/repository-suite.test.ts',
   'packages/notifications/src/adapters/mongodb/*.test.ts',
-  'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
+  'packages/server/src/{demo/demo,upkeep/doctor,routing/nats/responder}.test.ts',
+  'packages/server/src/{criteria,cyoda,gateway,routing}/service.test.ts',
+  'packages/server/src/http/routes/criteria-cases.test.ts',
   'test/services/{mongo,nats,postgres,rabbitmq}.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];

@@ -17,6 +17,7 @@ export type { PgBouncerOptions, PgBouncerServer } from './pgbouncer.ts';
 export type { PostgresVersion } from './postgres-programs.ts';
 export { startPostgres } from './postgres.ts';
 export type { PostgresOptions, PostgresServer } from './postgres.ts';
+export { freePort } from './port.ts';
 export { startProxy } from './proxy.ts';
 export type { Proxy } from './proxy.ts';
 export { startRabbitmq } from './rabbitmq.ts';

@@ -31,13 +31,13 @@ import type { Outbox } from './outbox.ts';
 import { closeAll, persist, within } from './patience.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { RawItem } from './ports/inbox.ts';
-import type { TaskKey, TaskQuery } from './ports/schedule.ts';
+import { taskKeyOf } from './intake/task-key.ts';
+import type { TaskQuery } from './ports/schedule.ts';
 import type { Census, Store } from './ports/store.ts';
 import type { Pruner } from './pruner.ts';
 import type { FailureReport, Reported, Reporter } from './intake/report.ts';
 import type { Settler } from './dispatch/settler.ts';
 import {
-  checkedId,
   checkedLane,
   checkedLimit,
   destinationOf,
@@ -206,7 +206,8 @@ export class DurableEngine {
   }
 
   async get(id: string, to?: string | Destination): Promise<Task | undefined> {
-    const key = await this.#keyOf(id, to);
+    await this.#open();
+    const key = await taskKeyOf(this.#store, id, to);
     return key && this.#store.get(key);
   }
 
@@ -225,10 +226,12 @@ export class DurableEngine {
     return this.#laneReporter.counts();
   }
 
-  async pause(lane: string, by?: string): Promise<void> {
+  async pause(lane: string, by?: string): Promise<{ known: boolean }> {
     await this.#open();
-    await this.#lanes.pause(checkedLane(lane), by);
+    const known = await this.#laneReporter.knows(checkedLane(lane));
+    await this.#lanes.pause(lane, by);
     this.#observer.acted('pause', { lane, by });
+    return { known };
   }
 
   async resume(lane: string, by?: string): Promise<void> {
@@ -377,24 +380,13 @@ export class DurableEngine {
     { by }: By = {},
     move: (task: Task | undefined, nowMs: number) => Change<T>,
   ): Promise<T | 'unknown'> {
-    const key = await this.#keyOf(id, to);
+    await this.#open();
+    const key = await taskKeyOf(this.#store, id, to);
     if (!key) return 'unknown';
     const [result] = await this.#store.change([key], move);
     this.#observer.acted(action, { messageId: id, by, details: { result } });
     // A bulk job may have waited for this.
     this.#runner.settled();
     return result!;
-  }
-
-  async #keyOf(id: string, to: string | Destination | undefined): Promise<TaskKey | undefined> {
-    await this.#open();
-    const messageId = checkedId(id);
-    if (to !== undefined) return { messageId, destination: destinationOf(to) };
-    const [task, another] = await this.#store.list({ messageId, limit: 2 });
-    if (another) {
-      const message = `There are several tasks ${id}: say which destination is meant.`;
-      throw new EngineError('INVALID_TASK', message);
-    }
-    return task && { id: task.id };
   }
 }

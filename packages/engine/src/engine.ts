@@ -112,7 +112,11 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
   lanes(query?: LaneQuery): Promise<LaneReport[]>;
   /** How many lanes there are, by state. At most 5 s old: counting goes through all of them. */
   laneCounts(): Promise<LaneCounts>;
-  pause(lane: string, by?: string): Promise<void>;
+  /**
+   * Stops deliveries of a lane in all instances. `known` is false where nothing waits and nothing was delivered lately:
+   * the lane is paused all the same, but its name may be misspelt.
+   */
+  pause(lane: string, by?: string): Promise<{ known: boolean }>;
   resume(lane: string, by?: string): Promise<void>;
   /** How much waits and lies open in all, counted exactly: ask seldom. */
   census(): Promise<Census>;

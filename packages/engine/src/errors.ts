@@ -43,6 +43,15 @@ export const errorCodes = {
     'A sink of the audit trail did not take a batch of events. The work goes on; the trail tries again, and counts what is lost.',
   AUDIT_NOT_ERASED:
     'A message was erased in the store, but the sink of the audit trail failed to erase its events.',
+  NATS_UNAVAILABLE:
+    'NATS did not answer in time, or a cluster chooses a leader. The operation was retried as its category says.',
+  NATS_REFUSED:
+    'NATS will never do what was asked for: an invalid subject, a missing permission, other settings than those asked for.',
+  NATS_NO_STREAM: 'No stream has the subject, or the bucket does not exist.',
+  NATS_CLOSED: 'The connection to NATS is closed, and does not come back by itself.',
+  NATS_WRONG_REVISION: 'The key of the bucket is not at the revision that the write names.',
+  NATS_OUTCOME_UNKNOWN:
+    'The answer to a write was lost, and the key has changed since: whether the write happened is not known.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;
 

@@ -37,6 +37,7 @@ export const errorCodes = {
   UNSAFE_PATH: 'The path of a request to the gateway cannot be passed on.',
   UPGRADE_NOT_SUPPORTED: 'A request to the gateway asks for another protocol.',
   GATEWAY_BUSY: 'As many requests are under way in the gateway as are allowed.',
+  ROUTING_BUSY: 'As many requests for routing over NATS are under way as are allowed.',
   PROVIDER_FAILED: 'No provider gave an answer.',
   NO_PROVIDER_AVAILABLE: 'No provider can be called now.',
   PROVIDER_TIMEOUT: 'No provider answered in time.',

@@ -25,6 +25,8 @@ export type ServiceOptions = WiringOptions;
 
 /** Between two looks for a store that is not there. */
 const pauses: Policy = { base: '200ms', cap: '10s', multiplier: 2, jitter: 'equal' };
+/** Between two looks whether it is ready. */
+const LOOK_MS = 200;
 /** How long open requests have to come to their end. */
 const CLOSE_MS = 1500;
 
@@ -93,7 +95,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
 
   /** The engine, as soon as its store can be had. */
   async function begin(parts: Wired): Promise<void> {
-    const { engine, store, observers, criteria, keyPruner, member } = parts;
+    const { engine, store, observers, criteria, keyPruner, member, responder } = parts;
     const { log } = observers;
     for (let attempt = 1; !stopping.signal.aborted; attempt++) {
       try {
@@ -108,7 +110,8 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
         keyPruner.start();
         // Not before: all members of a deployment answer by the seed that the store holds.
         member?.start();
-        log.info('ready');
+        responder?.start();
+        void announce(parts);
         void warnOfLeftBehind(settings, log);
         void warnOfRescued(settings, log);
         ready.resolve(true);
@@ -127,11 +130,25 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     ready.resolve(false);
   }
 
+  /** `ready` is in the log when `/health/ready` says so, and not before. */
+  async function announce({ observers: { log, health } }: Wired): Promise<void> {
+    for (let looks = 0; !stopping.signal.aborted; looks++) {
+      const { ready: isReady, checks } = await health.ready();
+      if (isReady) return log.info('ready');
+      if (looks === 0) {
+        const missing = checks.filter(({ ok }) => !ok);
+        const names = missing.map(({ name }) => name).join(', ');
+        log.warn({ checks: missing }, `started, and not ready yet: waiting for ${names}`);
+      }
+      await pause(LOOK_MS);
+    }
+  }
+
   async function stop(): Promise<void> {
     stopping.abort();
     await started?.catch(() => undefined);
     if (!wired) return;
-    const { observers, engine, criteria, routing, gateway, keyPruner, member } = wired;
+    const { observers, engine, criteria, routing, gateway, keyPruner, member, responder } = wired;
     observers.log.info('stopping: what runs is brought to its end');
     observers.stopping();
     // Ends the streams of events, which would keep their connections open.
@@ -140,7 +157,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
       ?.close()
       .catch((err: unknown) => observers.log.warn({ err }, 'HTTP did not close well'));
     const answered = within(CLOSE_MS, Promise.resolve(closed));
-    await Promise.all([answered, gateway?.stop(), member?.stop()]);
+    await Promise.all([answered, gateway?.stop(), member?.stop(), responder?.stop()]);
     // After the last answer, and while the engine still takes reports.
     await criteria.stop();
     await routing.stop();

@@ -103,6 +103,16 @@ export class LaneReporter {
     for (; !other.done; other = others.next()) yield this.#report(other.value, undefined, blocked);
   }
 
+  /** Whether something waits there, or this instance has to do with it, or all share something of it. */
+  async knows(name: string): Promise<boolean> {
+    const { store, lanes, directory } = this.#parts;
+    const handler = name.startsWith('handler:') ? name.slice('handler:'.length) : undefined;
+    if (handler !== undefined && directory.handlers.has(handler)) return true;
+    if (lanes.all.has(name) || lanes.documents.known.has(name)) return true;
+    const [next] = await store.lanes({ after: justBefore(name), limit: 1 });
+    return next?.lane === name;
+  }
+
   /** Without the many lanes in which something only waits. */
   async *#walkKnown(
     names: readonly string[],
@@ -146,10 +156,14 @@ export class LaneReporter {
       ...(nextInMs === undefined ? {} : { nextInMs }),
       ...(behind ? { blocked: behind.tasks, blockedBy: behind.items } : {}),
     };
-    if (!directory.serves(name)) return { lane: name, state: 'NO_HANDLER', running: 0, ...about };
     // Not made here: it would keep settings from before its handler came.
     const known = lanes.all.get(name);
     const { breaker, paused } = (known ?? lanes.documents.of(name)).state;
+    const by = paused?.by === undefined ? {} : { pausedBy: paused.by };
+    if (!directory.serves(name)) {
+      const state = paused ? 'paused' : 'NO_HANDLER';
+      return { lane: name, state, running: 0, ...about, ...by };
+    }
     const probeInMs =
       breaker.state === 'open' ? Math.max(0, Math.ceil(breaker.untilMs - lanes.nowMs)) : 0;
     return {
@@ -157,7 +171,7 @@ export class LaneReporter {
       state: paused ? 'paused' : breaker.state,
       running: known?.running.size ?? 0,
       ...about,
-      ...(paused?.by === undefined ? {} : { pausedBy: paused.by }),
+      ...by,
       ...(breaker.state === 'open' ? { probeInMs } : {}),
       limits: limitsOf(known?.settings ?? directory.settingsOf(name)),
     };

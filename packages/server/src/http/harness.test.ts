@@ -42,6 +42,8 @@ export const settings: Settings = {
   natsRetrySubject: 'retry.scheduled',
   natsDeadLetterStreams: [],
   natsReplicas: 1,
+  natsRouting: 'on',
+  natsRoutingSubject: 'redrive.route',
   unclassifiedAs: 'transient',
   policy: { maxAttempts: 4, base: '2s', cap: '60s', jitter: 'none', retryOn: ['transient'] },
   policies: { patient: { maxAttempts: 9, base: '1m', jitter: 'none' } },
@@ -63,6 +65,8 @@ export const settings: Settings = {
   inboxRetentionDays: 30,
   inboxMaxItems: 1_000_000,
   audit: true,
+  auditSink: 'store',
+  auditSubject: 'redrive.audit',
   auditRetentionDays: 90,
   logLevel: 'silent',
   logFormat: 'json',
@@ -277,6 +281,7 @@ export interface Document {
 }
 
 export interface Operation {
+  operationId: string;
   summary?: string;
   tags?: string[];
   'x-role'?: string;

@@ -40,6 +40,7 @@ const ownStatuses = {
   PROVIDER_FAILED: 502,
   NO_PROVIDER_AVAILABLE: 503,
   GATEWAY_BUSY: 503,
+  ROUTING_BUSY: 503,
   PROVIDER_TIMEOUT: 504,
   NOT_STARTED: 503,
   STOPPING: 503,
@@ -84,6 +85,12 @@ const engineStatuses = {
   AUDIT_UNREADABLE: 409,
   AUDIT_NOT_ERASED: 503,
   AUDIT_SINK_FAILED: 503,
+  NATS_UNAVAILABLE: 503,
+  NATS_REFUSED: 500,
+  NATS_NO_STREAM: 500,
+  NATS_CLOSED: 503,
+  NATS_WRONG_REVISION: 409,
+  NATS_OUTCOME_UNKNOWN: 500,
 } as const satisfies Record<EngineErrorCode, number>;
 
 type OwnCode = keyof typeof ownStatuses;

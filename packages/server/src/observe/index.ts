@@ -1,4 +1,5 @@
 import type {
+  AuditSink,
   Broker,
   Delivery,
   Engine,
@@ -23,7 +24,7 @@ import { createLog, engineLog, type LogOutput } from './log/log.ts';
 import { LossyOutput } from './log/log-output.ts';
 import { ServiceMetrics } from './metrics/metrics.ts';
 import { Notices } from './log/notices.ts';
-import { auditedStore } from './wrappers/audited-store.ts';
+import { auditedSink, auditedStore } from './wrappers/audited-store.ts';
 import { observedBroker } from './wrappers/observed-broker.ts';
 import { observedDelivery } from './wrappers/observed-delivery.ts';
 import { observedSource } from './wrappers/observed-source.ts';
@@ -56,6 +57,8 @@ export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'health
   broker(broker: Broker): Broker;
   delivery(delivery: Delivery): Delivery;
   source(source: SourceOptions): SourceOptions;
+  /** A sink of the audit trail in place of the store's. */
+  auditSink(sink: AuditSink): AuditSink;
   /** Before the start: whose numbers are shown, and whose health. Brokers as they were before they were wrapped. */
   watch(parts: {
     engine: Engine;
@@ -136,6 +139,7 @@ export function createObservers(options: ObserverOptions): Observers {
     broker: (broker) => observedBroker(broker, parts),
     delivery: (delivery) => observedDelivery(delivery, parts),
     source: (source) => observedSource(source, parts),
+    auditSink: (sink) => auditedSink(sink, (events) => alerts.written(events)),
     watch: ({ engine, brokers, member, routing }) => {
       webhook?.attach(engine);
       alerts.attach(engine);

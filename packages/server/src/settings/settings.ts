@@ -52,6 +52,8 @@ export interface Settings {
   natsRetrySubject: string;
   natsDeadLetterStreams: readonly string[];
   natsReplicas: number;
+  natsRouting: 'on' | 'off';
+  natsRoutingSubject: string;
   /** What a dead letter without a text counts as. */
   unclassifiedAs: 'transient' | 'business' | 'technical' | 'unknown';
 
@@ -106,6 +108,8 @@ export interface Settings {
 
   audit: boolean;
   /** 0: for good. */
+  auditSink: 'store' | 'nats' | 'nats-core' | 'log' | 'opentelemetry';
+  auditSubject: string;
   auditRetentionDays: number;
   /** Retries per minute and category that raise an alert. */
   retryRateAlert?: number;

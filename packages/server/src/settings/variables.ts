@@ -2,6 +2,7 @@
  * The one table of what may be set: the types, the checks, `.env.example` and docs/reference/configuration.md come from it.
  * The key is the name in redrive.config, `env` that of the environment.
  */
+import { auditVariables } from './audit-variables.ts';
 import { criterionVariables } from './criterion-variables.ts';
 import { routingVariables } from './routing-variables.ts';
 import { natsVariables } from './nats-variables.ts';
@@ -262,20 +263,7 @@ export const variables = {
     default: 1_000_000,
     about: 'Open items from which on the inbox is full: it warns from four fifths of them on.',
   },
-  audit: {
-    env: 'REDRIVE_AUDIT',
-    kind: 'boolean',
-    default: true,
-    about: 'Keeps the trail of decisions and of what operators did.',
-  },
-  auditRetentionDays: {
-    env: 'REDRIVE_AUDIT_RETENTION_DAYS',
-    kind: 'integer',
-    min: 0,
-    max: 3650,
-    default: 90,
-    about: 'How long the trail is kept; 0: for good.',
-  },
+  ...auditVariables,
   retryRateAlert: {
     env: 'REDRIVE_RETRY_RATE_ALERT',
     kind: 'integer',
