@@ -1,5 +1,5 @@
 import { EngineError } from '@redrive/engine';
-import { type Collection, type Document, MongoClient } from 'mongodb';
+import { type Collection, type Document, type IndexDescription, MongoClient } from 'mongodb';
 import { CallTimeout, faultOf } from './faults.ts';
 import type { MongodbSettings } from './options.ts';
 
@@ -89,14 +89,18 @@ export class Connection {
   }
 }
 
+const recordIndexes: readonly IndexDescription[] = [
+  { key: { idempotency_key: 1 }, unique: true },
+  // Both what is due and what is over: a record without a time has null there.
+  { key: { wake_at: 1, updated_at: 1 } },
+  { key: { created_at: -1, _id: -1 } },
+  { key: { status: 1, created_at: -1, _id: -1 } },
+  { key: { 'recipient.user_id': 1, created_at: -1, _id: -1 } },
+];
+
 /** One that is there already changes nothing. Each by itself: FerretDB breaks off where one of several is there. */
 async function makeIndexes({ notifications, attempts }: Collections): Promise<void> {
-  await notifications.createIndex({ idempotency_key: 1 }, { unique: true });
-  // Both what is due and what is over: a record without a time has null there.
-  await notifications.createIndex({ wake_at: 1, updated_at: 1 });
-  await notifications.createIndex({ created_at: -1, _id: -1 });
-  await notifications.createIndex({ status: 1, created_at: -1, _id: -1 });
-  await notifications.createIndex({ 'recipient.user_id': 1, created_at: -1, _id: -1 });
-  const attempt = { notification_id: 1, device_id: 1, attempt_number: 1 } as const;
-  await attempts.createIndex(attempt, { unique: true });
+  for (const index of recordIndexes) await notifications.createIndexes([index]);
+  const key = { notification_id: 1, device_id: 1, attempt_number: 1 } as const;
+  await attempts.createIndexes([{ key, unique: true }]);
 }

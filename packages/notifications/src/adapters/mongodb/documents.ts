@@ -56,7 +56,7 @@ export function recordIn(document: Values): NotificationRecord {
     ...Object.fromEntries(fields.filter(([name]) => ofRecord.has(name))),
     notification: Object.fromEntries(fields.filter(([name]) => !ofRecord.has(name))),
     deliveries: deliveriesIn(deliveries),
-    ...(more === undefined ? {} : (decoded(more) as Values)),
+    ...(decoded(more ?? {}) as Values),
   });
 }
 

@@ -48,6 +48,7 @@ export function faultOf(error: unknown): unknown {
         'STORE_FULL',
         `The disk of MongoDB is full (${said}). Free some of it. What was stored is safe.`,
       );
+    case undefined:
     default:
       return fault('STORE_UNAVAILABLE', `MongoDB did not do it (${said}). Trying again is safe.`);
   }
