@@ -23,10 +23,12 @@ const slow = [
   'packages/engine/src/adapters/redis/delay-queue/cluster.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{delay-queue/delay-queue,inbox/inbox,schedule/schedule}-suite.test.ts',
+  'packages/notifications/src/testing/repository/repository-suite.test.ts',
+  'packages/notifications/src/adapters/mongodb/*.test.ts',
   'packages/server/src/{demo/demo,upkeep/doctor,routing/nats/responder}.test.ts',
   'packages/server/src/{criteria,cyoda,gateway,routing}/service.test.ts',
   'packages/server/src/http/routes/criteria-cases.test.ts',
-  'test/services/{kafka,nats,postgres,rabbitmq,redis-cluster}.test.ts',
+  'test/services/{kafka,mongo,nats,postgres,rabbitmq,redis-cluster}.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];
 const storms = 'test/e2e/service/{storm,fuzz}*.test.ts';

@@ -1,5 +1,6 @@
 /** Real servers for tests and benchmarks: on 127.0.0.1, on free ports, in temporary folders. */
 import { kafka } from './kafka.ts';
+import { ferretdb, mongoJavaServer } from './mongo.ts';
 import { nats215, nats29 } from './nats.ts';
 import { pgBouncer } from './pgbouncer.ts';
 import { postgres15, postgres18 } from './postgres.ts';
@@ -11,6 +12,8 @@ import { type Found, missing, type Service } from './service.ts';
 export { certificate } from './certificate.ts';
 export { startKafka, startKafkaCluster } from './kafka.ts';
 export type { KafkaCluster, KafkaOptions, KafkaServer } from './kafka.ts';
+export { startFerretdb, startMongo } from './mongo.ts';
+export type { MongoServer } from './mongo.ts';
 export { startNats, startNatsCluster } from './nats.ts';
 export type { NatsCluster, NatsOptions, NatsServer, NatsVersion } from './nats.ts';
 export { startPgBouncer } from './pgbouncer.ts';
@@ -40,6 +43,8 @@ const all = [
   nats29,
   nats215,
   kafka,
+  mongoJavaServer,
+  ferretdb,
 ] as const;
 
 export type ServiceName = (typeof all)[number]['name'];

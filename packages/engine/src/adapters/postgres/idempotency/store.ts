@@ -5,7 +5,7 @@ import type {
   TransactionLimits,
 } from '../../../ports/idempotency.ts';
 import type { TransactionClient } from '../../../ports/schedule.ts';
-import { type Connections, LentConnections, OwnConnections } from '../connection/connections.ts';
+import { connectionsOf } from '../connection/connections.ts';
 import { Database, type PostgresPool, type Session } from '../connection/database.ts';
 import { join } from '../join.ts';
 import { type PostgresOptions, type PostgresSettings, readOptions } from '../connection/options.ts';
@@ -45,10 +45,7 @@ export function postgresIdempotency(
   const options = typeof given === 'object' && 'connect' in given ? { pool: given } : given;
   const settings = readOptions(options);
   const { source, maxConnections, limits, random } = settings;
-  const connections =
-    'pool' in source
-      ? new LentConnections(source.pool, undefined, limits)
-      : new OwnConnections(source.url, undefined, maxConnections, limits);
+  const connections = connectionsOf(source, limits, maxConnections);
   return keysOn(new Database(connections, limits, random), settings, {
     begin: () => connections.begin(),
     end: () => connections.end(),
@@ -109,13 +106,11 @@ const USUAL_POOL = 10;
 
 /** Connections of their own, or of a pool that is lent all but a few. */
 function transactionsOf({ source, maxConnections, limits }: PostgresSettings): Transactions {
-  if ('url' in source) {
-    const own: Connections = new OwnConnections(source.url, undefined, maxConnections, limits);
-    return new Transactions(own, limits, maxConnections);
-  }
+  const connections = connectionsOf(source, limits, maxConnections);
+  if ('url' in source) return new Transactions(connections, limits, maxConnections);
   const { options } = source.pool as { options?: { max?: number } };
   const most = Math.max(1, (options?.max ?? USUAL_POOL) - SPARED);
-  return new Transactions(new LentConnections(source.pool, undefined, limits), limits, most);
+  return new Transactions(connections, limits, most);
 }
 
 /** Tries again after a failure, and not any more after a success. */
