@@ -40,6 +40,8 @@ export interface NotificationRepository {
   deactivate(devices: readonly InactiveDevice[]): Promise<void>;
   /** For each: since when it is known to be inactive. */
   inactiveSince(deviceIds: readonly string[]): Promise<(number | undefined)[]>;
+  /** Forgets that these devices are inactive: a delivery to them worked. */
+  activate(deviceIds: readonly string[]): Promise<void>;
 
   /** Deletes records without `wakeAtMs` that were last written before that time, with their attempts. Answers how many. */
   prune(beforeMs: number, limit: number): Promise<number>;
