@@ -1,8 +1,4 @@
-export {
-  isNotificationError,
-  NotificationError,
-  type NotificationErrorCode,
-} from './errors.ts';
+export { isNotificationError, NotificationError, type NotificationErrorCode } from './errors.ts';
 export type * from './model/notification.ts';
 export { deliveryStates, priorities, statuses } from './model/notification.ts';
 export type * from './ports/repository.ts';

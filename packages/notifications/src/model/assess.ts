@@ -1,11 +1,16 @@
 /** What follows from a failed delivery: one decision, with its explanation. Pure. */
-import { decide, type Decided, explain, type Failure } from 'redrive';
+import { decide, type Decided, explain, type Failure, type GiveUp } from 'redrive';
 import { type FailedDelivery, judge, type Judged } from '../platforms/judge.ts';
 import type { Platform } from '../platforms/verdict.ts';
 import type { FailureReason, NotificationRecord } from './notification.ts';
 import { afterQuietHours, quietHoursOf } from './quiet-hours.ts';
 import { deliveryOf } from './record.ts';
-import { getPriorityBackoff, type Lane, laneOfPriority, type PriorityPolicies } from './retry-config.ts';
+import {
+  getPriorityBackoff,
+  type Lane,
+  laneOfPriority,
+  type PriorityPolicies,
+} from './retry-config.ts';
 import { isFinal } from './states.ts';
 
 /** An attempt that failed, as somebody reports it. */
@@ -66,7 +71,8 @@ export function assess(
     return { decision: 'duplicate', explanation: knownAlready(attemptNumber, delivery) };
   }
   const judged = judge(report, facts.nowMs, facts.device?.platform);
-  const { failure, platform } = judged;
+  const { platform } = judged;
+  const failure = failureOf(judged, facts);
   const assessed = { failure, ...(platform === undefined ? {} : { platform }) };
   const reason = hopeless(judged, delivery?.failure, facts);
   if (reason === 'DEAD_TOKEN') {
@@ -74,7 +80,8 @@ export function assess(
     const explanation = `The push service says that the token of the device is dead${codeIn(failure)}.`;
     return { decision: 'failed', reason, deadSinceMs, explanation, ...assessed };
   }
-  if (reason) return { decision: 'failed', reason, explanation: sentences[reason](failure), ...assessed };
+  if (reason)
+    return { decision: 'failed', reason, explanation: sentences[reason](failure), ...assessed };
   return retryOf(record, report, facts, assessed, delivery?.countsFrom ?? 0);
 }
 
@@ -106,7 +113,7 @@ function retryOf(
       const over = `The notification ends at ${end}, before the time that the push service asked for.`;
       return { decision: 'expired', explanation: over, ...assessed, decided };
     }
-    const reason = isTooLong || decision.reason === 'EXHAUSTED' ? decision.reason : 'PERMANENT';
+    const reason = reasonOf(decision);
     return { decision: 'failed', reason, explanation, ...assessed, decided };
   }
   const skip = inactive(facts);
@@ -117,7 +124,13 @@ function retryOf(
         : 'The device is inactive, so the retry is skipped.';
     return { decision: 'skipped', reason: skip, explanation, ...assessed, decided };
   }
-  const { dueAtMs, isDeferred } = dueTime(record, nowMs, decision.delayMs, question.attempt, policies);
+  const { dueAtMs, isDeferred } = dueTime(
+    record,
+    nowMs,
+    decision.delayMs,
+    question.attempt,
+    policies,
+  );
   const delayMs = dueAtMs - nowMs;
   if (dueAtMs > expiresAtMs || nowMs >= expiresAtMs) {
     const due = new Date(dueAtMs).toISOString();
@@ -128,6 +141,10 @@ function retryOf(
   const explanation = `${explain(decision)}${quiet}`;
   const lane = laneOfPriority[priority];
   return { decision: 'scheduled', lane, delayMs, dueAtMs, explanation, ...assessed, decided };
+}
+
+function reasonOf({ reason }: GiveUp): FailureReason {
+  return reason === 'EXHAUSTED' || reason === 'RETRY_AFTER_TOO_LONG' ? reason : 'PERMANENT';
 }
 
 /** A retry that quiet hours defer keeps its jitter, so that a crowd does not come at the first minute of the morning. */
@@ -148,11 +165,17 @@ function dueTime(
   return { dueAtMs: Math.floor(awakeMs + jitterMs), isDeferred: true };
 }
 
+/** The old token of a device that has come back since says nothing about its new one. */
+function failureOf({ verdict, failure, deadSinceMs }: Judged, { device }: AssessFacts): Failure {
+  const isBack = verdict === 'dead_token' && isRegisteredSince(device, deadSinceMs);
+  return isBack ? { ...failure, class: 'transient' } : failure;
+}
+
 /** Why no retry can help, by what the push service said. */
 function hopeless(
   { verdict, deadSinceMs, failure }: Judged,
   before: Failure | undefined,
-  { device, inactiveSinceMs: _ }: AssessFacts,
+  { device }: AssessFacts,
 ): FailureReason | undefined {
   switch (verdict) {
     case 'dead_token':
@@ -163,14 +186,19 @@ function hopeless(
       return 'CONFIGURATION';
     case 'refresh':
       // A fresh token was refused for the same reason: it is not its age.
-      return before?.code !== undefined && before.code === failure.code ? 'CONFIGURATION' : undefined;
+      return before?.code !== undefined && before.code === failure.code
+        ? 'CONFIGURATION'
+        : undefined;
     default:
       return undefined;
   }
 }
 
 /** The token died, and the device came back with another one. */
-function isRegisteredSince(device: DeviceFacts | undefined, deadSinceMs: number | undefined): boolean {
+function isRegisteredSince(
+  device: DeviceFacts | undefined,
+  deadSinceMs: number | undefined,
+): boolean {
   const seenMs = device?.registeredAtMs ?? device?.lastSeenMs;
   return deadSinceMs !== undefined && seenMs !== undefined && seenMs > deadSinceMs;
 }
@@ -181,7 +209,10 @@ function inactive({ device, inactiveSinceMs }: AssessFacts): SkipReason | undefi
   return device?.active && isRegisteredSince(device, inactiveSinceMs) ? undefined : 'dead_token';
 }
 
-function knownAlready(attemptNumber: number, { attempt, state }: { attempt: number; state: string }): string {
+function knownAlready(
+  attemptNumber: number,
+  { attempt, state }: { attempt: number; state: string },
+): string {
   if (attemptNumber <= attempt) return `The failure of attempt ${attemptNumber} is known already.`;
   return `The delivery is over (${state}), so the failure of attempt ${attemptNumber} changes nothing.`;
 }
@@ -190,7 +221,9 @@ function codeIn({ code }: Failure): string {
   return code === undefined ? '' : ` (${code})`;
 }
 
-const sentences: Readonly<Record<Exclude<FailureReason, 'DEAD_TOKEN'>, (failure: Failure) => string>> = {
+const sentences: Readonly<
+  Record<Exclude<FailureReason, 'DEAD_TOKEN'>, (failure: Failure) => string>
+> = {
   PERMANENT: (failure) => `The push service never delivers this message${codeIn(failure)}.`,
   CONFIGURATION: (failure) =>
     `The push service refuses the credentials of the provider${codeIn(failure)}. Correct them, then replay the item. The token is kept.`,

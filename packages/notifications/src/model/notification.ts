@@ -119,8 +119,7 @@ export type FailureReason = (typeof failureReasons)[number];
 
 /** `dead_letter`: to the dead-letter topic. `inbox`: an item for operators. `event`: to the events' topic. */
 export type Publication =
-  | { to: 'dead_letter'; atMs: number }
-  | { to: 'inbox'; atMs: number }
+  | { to: 'dead_letter' | 'inbox'; atMs: number; attempt?: number; reason?: FailureReason }
   | { to: 'event'; type: EventType; atMs: number; data: Readonly<Record<string, unknown>> };
 
 export const eventTypes = ['retry_scheduled', 'delivered', 'failed', 'skipped', 'expired'] as const;

@@ -66,9 +66,7 @@ export function withoutReports(record: NotificationRecord, nowMs: number): Notif
 /** The best that is still possible. */
 const order = ['retrying', 'delivered', 'failed', 'expired', 'skipped'] as const;
 
-export function statusOf(
-  deliveries: readonly Pick<DeliveryRecord, 'state'>[],
-): NotificationStatus {
+export function statusOf(deliveries: readonly Pick<DeliveryRecord, 'state'>[]): NotificationStatus {
   const found = new Set(deliveries.map(({ state }) => statusByState[state]));
   return order.find((status) => found.has(status)) ?? 'pending';
 }

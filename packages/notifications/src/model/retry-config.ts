@@ -1,5 +1,12 @@
 /** The retries of each priority: a preset of core, or what the configuration makes of it. Pure. */
-import { type DefinedPolicy, definePolicy, delayFor, type Policy, presets } from 'redrive';
+import {
+  type DefinedPolicy,
+  definePolicy,
+  type DelayFacts,
+  delayFor,
+  type Policy,
+  presets,
+} from 'redrive';
 import { defined } from 'redrive/internal';
 import { NotificationError } from '../errors.ts';
 import { priorities, type Priority } from './notification.ts';
@@ -25,9 +32,7 @@ export const priorityPolicies: PriorityPolicies = Object.freeze({
 });
 
 /** Fields that are given replace those of the preset. */
-export function policiesWith(
-  changes: Partial<Record<Priority, Policy>> = {},
-): PriorityPolicies {
+export function policiesWith(changes: Partial<Record<Priority, Policy>> = {}): PriorityPolicies {
   const named = priorities.map((priority) => {
     const change = changes[priority];
     const preset = priorityPolicies[priority];
@@ -55,22 +60,26 @@ export function shouldRetry(
   return attemptNumber < policyOf(priority, policies).maxAttempts;
 }
 
-/** The delay that follows this attempt, with jitter. `random` is in [0, 1). */
+/** The delay that follows this attempt, with jitter. `random` is in [0, 1); left out: the middle of the jitter's range. */
 export function calculateBackoffDelay(
   priority: Priority,
   attemptNumber: number,
-  random: number,
+  random?: number,
   policies: PriorityPolicies = priorityPolicies,
 ): number {
-  return delayFor(policyOf(priority, policies), { attempt: attemptNumber, random });
+  return delayFor(policyOf(priority, policies), factsOf(attemptNumber, random));
 }
 
 /** Up to 30 % more. */
-export function addJitter(delayMs: number, random: number): number {
+export function addJitter(delayMs: number, random?: number): number {
   return delayFor(
     { strategy: 'fixed', base: delayMs, cap: delayMs, jitter: 'up', jitterRatio: 0.3 },
-    { attempt: 1, random },
+    factsOf(1, random),
   );
+}
+
+function factsOf(attempt: number, random: number | undefined): DelayFacts {
+  return random === undefined ? { attempt } : { attempt, random };
 }
 
 function policyOf(priority: Priority, policies: PriorityPolicies): DefinedPolicy {

@@ -36,12 +36,7 @@ export const fcmErrors: readonly ErrorRow[] = [
     retryAfterMs: QUOTA_MS,
   },
   {
-    reason: [
-      'INTERNAL',
-      'UNAVAILABLE',
-      'messaging/internal-error',
-      'messaging/server-unavailable',
-    ],
+    reason: ['INTERNAL', 'UNAVAILABLE', 'messaging/internal-error', 'messaging/server-unavailable'],
     verdict: 'retryable',
   },
   { reason: ['UNSPECIFIED_ERROR'], verdict: 'unknown' },

@@ -20,6 +20,10 @@ const anyPlatform: readonly ErrorRow[] = [
   { status: [500, 502, 503, 504], verdict: 'retryable' },
 ];
 
+/** The record keeps the last failure of each device. The attempts keep all of it. */
+const MAX_MESSAGE_LENGTH = 500;
+const MAX_CODE_LENGTH = 100;
+
 /** What somebody reports of a failed delivery. */
 export interface FailedDelivery {
   errorCode?: string;
@@ -53,8 +57,8 @@ export function judge(
   const code = codeOf(answer, errorCode);
   const failure: Failure = {
     class: classes[verdict],
-    ...(code === undefined ? {} : { code }),
-    ...(message === undefined ? {} : { message }),
+    ...(code === undefined ? {} : { code: code.slice(0, MAX_CODE_LENGTH) }),
+    ...(message === undefined ? {} : { message: message.slice(0, MAX_MESSAGE_LENGTH) }),
     ...(answer.status === undefined ? {} : { status: answer.status }),
     ...(waitMs === undefined ? {} : { retryAfterMs: waitMs }),
   };

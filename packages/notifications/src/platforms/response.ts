@@ -18,8 +18,11 @@ export function readAnswer(response: unknown, nowMs: number): PlatformAnswer {
   const top = objectOf(response);
   const body = objectOf(top['body'] ?? top['response'] ?? top['data']);
   const error = objectOf(top['error'] ?? body['error']);
-  const status = statusOf(top['status'] ?? top['statusCode'] ?? top['status_code'] ?? error['code']);
-  const platform = platformOf(top['platform']) ?? (error['status'] === undefined ? undefined : 'fcm');
+  const status = statusOf(
+    top['status'] ?? top['statusCode'] ?? top['status_code'] ?? error['code'],
+  );
+  const platform =
+    platformOf(top['platform']) ?? (error['status'] === undefined ? undefined : 'fcm');
   const reason =
     textOf(top['reason'] ?? body['reason']) ?? fcmCode(error) ?? textOf(error['status']);
   const message = textOf(error['message'] ?? top['message']);
