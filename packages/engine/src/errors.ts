@@ -25,7 +25,8 @@ export const errorCodes = {
   STORE_NOT_LOCAL: 'The file is on a network file system, whose locks cannot be trusted.',
   SCHEMA_MISSING: 'The tables are missing and this program may not make them.',
   SCHEMA_TOO_NEW: 'The tables belong to a newer Redrive that this one cannot work with.',
-  TABLE_NOT_OURS: 'There is a table `retry_queue` that neither Redrive nor the document made.',
+  TABLE_NOT_OURS:
+    'There is a table of a name that Redrive needs (`retry_queue`, `notifications`), and neither Redrive nor the document made it.',
   ITEM_UNKNOWN: 'There is no such item, or no such group, in the inbox.',
   ITEM_CLOSED: 'The item is not open any more: somebody was faster.',
   ITEM_BUSY: 'The message is on its way again, and cannot be erased now.',

@@ -2,3 +2,5 @@ export { isNotificationError, NotificationError, type NotificationErrorCode } fr
 export type * from './model/notification.ts';
 export { deliveryStates, priorities, statuses } from './model/notification.ts';
 export type * from './ports/repository.ts';
+export { attemptFault, attemptText, recordFault, recordText } from './repository/limits.ts';
+export { readAttempt, readRecord } from './repository/stored.ts';

@@ -11,7 +11,7 @@ export { modelSuite, type ModelSetup } from './model/model.ts';
 export { scheduleSuite } from './schedule/schedule-suite.ts';
 export type { CallerTransaction, OpenedStore, Outside, StoreSetup } from './stage.ts';
 export { type OpenedSticky, stickySuite, type StickySetup } from './sticky-suite.ts';
-export type { ConformanceCase } from './suite.ts';
+export { casesOf, type CaseTable, type ConformanceCase, needing } from './suite.ts';
 export type { SubmittedTask, Wanted } from './submissions.ts';
 export { createTestBroker, type TestBroker } from './test-broker.ts';
 export {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Store } from '../../ports/store.ts';
-import { type Connections, LentConnections, OwnConnections } from './connection/connections.ts';
+import { connectionsOf } from './connection/connections.ts';
 import { Database } from './connection/database.ts';
 import { Listener } from './connection/listen.ts';
 import { isCurrent, migrate, missing, type MigrationParts } from './schema/migrate.ts';
@@ -73,10 +73,7 @@ function assemble(options: string | PostgresOptions): Parts {
   const settings = readOptions(options);
   const { source, listenUrl, maxConnections, limits, schema, migrationTimeoutMs, random } =
     settings;
-  const connections: Connections =
-    'pool' in source
-      ? new LentConnections(source.pool, listenUrl, limits)
-      : new OwnConnections(source.url, listenUrl, maxConnections, limits);
+  const connections = connectionsOf(source, limits, maxConnections, listenUrl);
   return {
     settings,
     connections,

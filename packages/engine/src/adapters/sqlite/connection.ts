@@ -24,7 +24,7 @@ export interface Place {
 }
 
 /** Creates the tables of this program, or updates them. */
-type Migrate = (db: DatabaseSync, path: string) => void;
+export type Migrate = (db: DatabaseSync, path: string) => void;
 
 /** Opens the file, making it and its folder where they are missing, with the schema of this program. */
 export function connect(

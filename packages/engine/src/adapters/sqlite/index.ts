@@ -1,7 +1,6 @@
 import type { Store } from '../../ports/store.ts';
-import { connect, connectReader } from './connection.ts';
-import { Database } from './database.ts';
-import { readOptions, type SqliteOptions } from './options.ts';
+import { databaseIn } from './open.ts';
+import type { SqliteOptions } from './options.ts';
 import { Statements } from './statements.ts';
 import { SqliteStore } from './store.ts';
 
@@ -13,16 +12,6 @@ export { sqliteSticky } from './sticky.ts';
 
 /** A store in one file, which several processes of one machine may share. A path, or a `file:` URL. */
 export function sqlite(file: string | URL, options: SqliteOptions = {}): Store {
-  const { place, clock, random, busyLimitMs, maxFileBytes, onFault } = readOptions(file, options);
-  const database = new Database<Statements>({
-    path: place.path,
-    clock,
-    random,
-    busyLimitMs,
-    connect: () => connect(place, maxFileBytes),
-    connectReader: () => connectReader(place),
-    prepare: (db) => new Statements(db),
-    report: onFault,
-  });
+  const { database, clock } = databaseIn(file, options, (db) => new Statements(db));
   return new SqliteStore(database, clock);
 }

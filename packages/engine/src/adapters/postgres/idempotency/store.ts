@@ -7,7 +7,7 @@ import type {
   Outcome,
 } from 'redrive';
 import type { TransactionClient } from '../../../ports/schedule.ts';
-import { LentConnections, OwnConnections } from '../connection/connections.ts';
+import { connectionsOf } from '../connection/connections.ts';
 import { Database, type PostgresPool, type Session } from '../connection/database.ts';
 import { join } from '../join.ts';
 import { type PostgresOptions, readOptions } from '../connection/options.ts';
@@ -45,10 +45,7 @@ export function postgresIdempotency(
 ): PostgresIdempotency {
   const options = typeof given === 'object' && 'connect' in given ? { pool: given } : given;
   const { source, maxConnections, limits, schema, migrate, random } = readOptions(options);
-  const connections =
-    'pool' in source
-      ? new LentConnections(source.pool, undefined, limits)
-      : new OwnConnections(source.url, undefined, maxConnections, limits);
+  const connections = connectionsOf(source, limits, maxConnections);
   const database = new Database(connections, limits, random);
   const names = keyNamesIn(schema);
   const texts = textsFor(names);

@@ -7,11 +7,11 @@ import type {
   NewRecord,
 } from 'redrive';
 import { answerOf, claimOf, isHeldBy, recordedOf } from 'redrive/internal';
-import { connect, connectReader } from '../connection.ts';
-import { Database } from '../database.ts';
+import type { Database } from '../database.ts';
 import { KeyTable } from './key-table.ts';
 import { migrateIdempotency } from './schema.ts';
-import { readOptions, type SqliteOptions } from '../options.ts';
+import { databaseIn } from '../open.ts';
+import type { SqliteOptions } from '../options.ts';
 
 /**
  * Idempotency keys in one file, which several processes of one machine may share. It may be the file of an engine: the
@@ -21,17 +21,12 @@ export function sqliteIdempotency(
   file: string | URL,
   options: SqliteOptions = {},
 ): IdempotencyStore {
-  const { place, clock, random, busyLimitMs, maxFileBytes, onFault } = readOptions(file, options);
-  const database = new Database<KeyTable>({
-    path: place.path,
-    clock,
-    random,
-    busyLimitMs,
-    connect: () => connect(place, maxFileBytes, migrateIdempotency),
-    connectReader: () => connectReader(place),
-    prepare: (db) => new KeyTable(db),
-    report: onFault,
-  });
+  const { database, clock } = databaseIn(
+    file,
+    options,
+    (db) => new KeyTable(db),
+    migrateIdempotency,
+  );
   return new SqliteIdempotency(database, clock);
 }
 
