@@ -43,6 +43,10 @@ export const errorCodes = {
     'A sink of the audit trail did not take a batch of events. The work goes on; the trail tries again, and counts what is lost.',
   AUDIT_NOT_ERASED:
     'A message was erased in the store, but the sink of the audit trail failed to erase its events.',
+  INVALID_ENTRY:
+    'Entries, ids or limits that were given to a delay queue have faults; `faults` lists all of them.',
+  QUEUE_CLOSED: 'The delay queue is not open: it was not opened yet, or it was closed.',
+  NOT_CAPABLE: 'A delay queue was asked for something that its `capabilities` do not have.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;
 

@@ -45,7 +45,7 @@ export interface DelayQueueCapabilities {
 }
 
 export interface DelayedEntry {
-  /** 1 to 255 characters. */
+  /** 1 to 255 characters of valid Unicode, without NUL. */
   id: string;
   /** Whole ms from 0 to `MAX_DELAY_MS`. */
   delayMs: number;
@@ -87,9 +87,14 @@ export interface DelayLimits {
   maxBatch?: number;
   /** Batches under way at once in this process (4). */
   concurrency?: number;
+  /** How long `stop` waits for handlers under way before it aborts them and gives their entries back (30 000). */
+  stopTimeoutMs?: number;
 }
 
 export interface DelayConsumer {
-  /** Takes nothing more, waits for the handlers under way, then gives the rest back. Safe to call again. */
+  /**
+   * Takes nothing more, waits for the handlers under way as long as `stopTimeoutMs`, then gives the rest back: another
+   * consumer gets it at once. Safe to call again.
+   */
   stop(): Promise<void>;
 }

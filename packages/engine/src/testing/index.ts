@@ -1,6 +1,12 @@
 export { type AuditSetup, auditSuite, type OpenedAudit } from './audit/audit-suite.ts';
 export type { OpenedBroker } from './broker/broker-fixtures.ts';
 export { type BrokerSetup, brokerSuite } from './broker/broker-suite.ts';
+export { delayQueueSuite } from './delay-queue/delay-queue-suite.ts';
+export type {
+  DelayQueueHook,
+  DelayQueueSetup,
+  OpenedDelayQueue,
+} from './delay-queue/delay-queue-stage.ts';
 export {
   type IdempotencySetup,
   idempotencySuite,
