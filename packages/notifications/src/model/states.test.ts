@@ -12,7 +12,7 @@ describe('the state diagram', () => {
     ['AwaitingRetry', 'Retrying', 'Retry timer expires'],
     ['Retrying', 'DeliverySucceeded', 'Retry succeeds'],
     ['Retrying', 'DeliveryFailed', 'Retry fails'],
-  ] as const)('%s --> %s: %s', (from, to) => {
+  ] as const)('%s --> %s: %s', (...[from, to]) => {
     expect(mayMove(from, to)).toBe(true);
     expect(documentMoves).toContainEqual([from, to]);
   });

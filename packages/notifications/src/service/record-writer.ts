@@ -3,6 +3,7 @@ import { pause } from '@redrive/engine/internal';
 import { isNotificationError, NotificationError } from '../errors.ts';
 import type { NotificationRecord } from '../model/notification.ts';
 import type { Moved } from '../model/moves.ts';
+import { recordFault } from '../repository/limits.ts';
 import type { Parts } from './parts.ts';
 
 /** A pure change of one record. It is called again where the record was changed by another meanwhile. */
@@ -97,10 +98,10 @@ export class RecordWriter {
         return { lost: new Set(lost), refused };
       } catch (error) {
         if (!isNotificationError(error)) throw error;
-        const rest = wanted.filter(({ id }) => !error.ids.includes(id));
-        if (rest.length === wanted.length) throw error;
-        for (const id of error.ids) refused.set(id, error);
-        wanted = rest;
+        const bad = badOnes(wanted, error);
+        for (const [id, fault] of bad) refused.set(id, fault);
+        wanted = wanted.filter(({ id }) => !bad.has(id));
+        if (bad.size === 0) throw error;
       }
     }
     return { lost: new Set(), refused };
@@ -120,6 +121,19 @@ export interface Writing {
 export interface ReadRecords {
   found: ReadonlyMap<string, NotificationRecord>;
   unreadable: ReadonlyMap<string, NotificationError>;
+}
+
+/** Which of them no repository takes. */
+function badOnes(
+  records: readonly NotificationRecord[],
+  error: NotificationError,
+): Map<string, NotificationError> {
+  const bad = new Map<string, NotificationError>();
+  for (const record of records) {
+    const fault = error.ids.includes(record.id) ? error : recordFault(record);
+    if (fault) bad.set(record.id, fault);
+  }
+  return bad;
 }
 
 function contended(id: string): NotificationError {

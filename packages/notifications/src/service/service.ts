@@ -1,6 +1,7 @@
 /** The notification service: records, retries and their end, on a repository and two queues. */
 import { randomUUID } from 'node:crypto';
-import { hostOf, persist } from '@redrive/engine/internal';
+import { type Host, hostOf, persist } from '@redrive/engine/internal';
+import type { Clock } from 'redrive';
 import { NotificationError } from '../errors.ts';
 import type { FailureReport } from '../model/assess.ts';
 import { replayed, type Replayed } from '../model/moves.ts';
@@ -94,7 +95,7 @@ class NotificationService implements Notifications {
   constructor(options: NotificationOptions) {
     const times = checkedTimes(options);
     const { repository, queues, on, audit, seed = 0 } = options;
-    const host = hostOf(options);
+    const host = wholeMs(hostOf(options));
     const { graceMs } = times;
     this.#options = options;
     this.#newId = options.newId ?? randomUUID;
@@ -306,6 +307,18 @@ class NotificationService implements Notifications {
     const { running } = this.#waker;
     return { running, ...(this.#trouble === undefined ? {} : { trouble: this.#trouble }) };
   }
+}
+
+/** Records hold whole ms. */
+function wholeMs(host: Host): Host {
+  const { clock } = host;
+  const whole: Clock = {
+    now: () => Math.floor(clock.now()),
+    monotonic: () => clock.monotonic(),
+    setTimer: (callback, ms, unref) => clock.setTimer(callback, Math.ceil(ms), unref),
+    clearTimer: (timer) => clock.clearTimer(timer),
+  };
+  return { ...host, clock: whole };
 }
 
 function only<Answer>([answer]: readonly (Answer | Refused)[]): Answer {
