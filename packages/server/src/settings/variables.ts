@@ -5,6 +5,7 @@
 import { criterionVariables } from './criterion-variables.ts';
 import { routingVariables } from './routing-variables.ts';
 import { natsVariables } from './nats-variables.ts';
+import { notificationVariables } from './notification-variables.ts';
 
 export type Variable = {
   readonly env: string;
@@ -321,6 +322,7 @@ export const variables = {
   },
   ...routingVariables,
   ...natsVariables,
+  ...notificationVariables,
   ...criterionVariables,
 } as const satisfies Record<string, Variable>;
 
