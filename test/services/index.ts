@@ -1,4 +1,5 @@
 /** Real servers for tests and benchmarks: on 127.0.0.1, on free ports, in temporary folders. */
+import { ferretdb, mongoJavaServer } from './mongo.ts';
 import { nats215, nats29 } from './nats.ts';
 import { pgBouncer } from './pgbouncer.ts';
 import { postgres15, postgres18 } from './postgres.ts';
@@ -7,6 +8,8 @@ import { redis } from './redis.ts';
 import { type Found, missing, type Service } from './service.ts';
 
 export { certificate } from './certificate.ts';
+export { startFerretdb, startMongo } from './mongo.ts';
+export type { MongoServer } from './mongo.ts';
 export { startNats, startNatsCluster } from './nats.ts';
 export type { NatsCluster, NatsOptions, NatsServer, NatsVersion } from './nats.ts';
 export { startPgBouncer } from './pgbouncer.ts';
@@ -23,7 +26,17 @@ export type { RedisOptions, RedisServer } from './redis.ts';
 export type { Found, Service, SharedServer } from './service.ts';
 
 /** A new kind of server is one more file and one more entry here. */
-const all = [postgres15, postgres18, pgBouncer, redis, rabbitmq, nats29, nats215] as const;
+const all = [
+  postgres15,
+  postgres18,
+  pgBouncer,
+  redis,
+  rabbitmq,
+  nats29,
+  nats215,
+  mongoJavaServer,
+  ferretdb,
+] as const;
 
 export type ServiceName = (typeof all)[number]['name'];
 
