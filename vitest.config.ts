@@ -11,6 +11,7 @@ const slow = [
   'packages/engine/src/adapters/{rabbitmq,nats}/{consume,outages,publisher}.test.ts',
   'packages/engine/src/adapters/nats/idempotency/cluster.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
+  'packages/engine/src/delay-queue/store/conformance.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{delay-queue/delay-queue,inbox/inbox,schedule/schedule}-suite.test.ts',
   'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',

@@ -47,6 +47,9 @@ export const errorCodes = {
     'Entries, ids or limits that were given to a delay queue have faults; `faults` lists all of them.',
   QUEUE_CLOSED: 'The delay queue is not open: it was not opened yet, or it was closed.',
   NOT_CAPABLE: 'A delay queue was asked for something that its `capabilities` do not have.',
+  KEY_NOT_OURS:
+    'A key in Redis has the name of one of ours and something else in it. Nothing was changed.',
+  QUEUE_MISMATCH: 'The delay queue on the server was made with other settings.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;
 

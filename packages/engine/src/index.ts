@@ -1,3 +1,4 @@
+export { storeDelayQueue, type StoreDelayQueueOptions } from './delay-queue/store/store-queue.ts';
 export { bodyMark } from './dispatch/broker-delivery.ts';
 export type { Reading, SourceOptions } from './intake/consumer.ts';
 export {

@@ -1,4 +1,5 @@
 import type { Clock } from 'redrive';
+import { DELAY_QUEUE_LANES } from '../delay-queue/store/entry-task.ts';
 import type { Directory } from '../dispatch/directory.ts';
 import type { LaneCounts, LaneQuery, LaneReport } from '../engine.ts';
 import { EngineError } from '../errors.ts';
@@ -78,7 +79,11 @@ export class LaneReporter {
     const blocked = await this.#blocked();
     const within = kindPrefix(kind, prefix);
     const from = later(after ?? '', justBefore(within));
-    const isIn = (name: string) => name.startsWith(within) && byName(name, from) > 0;
+    const isIn = (name: string) =>
+      name.startsWith(within) &&
+      byName(name, from) > 0 &&
+      // What waits there is consumed from a delay queue, not delivered by an engine.
+      !name.startsWith(DELAY_QUEUE_LANES);
     const known = this.#known(blocked).filter(isIn).sort(byName);
     if (isKnownHere(query)) {
       yield* this.#walkKnown(known, query, blocked);

@@ -89,6 +89,8 @@ const engineStatuses = {
   INVALID_ENTRY: 500,
   NOT_CAPABLE: 500,
   QUEUE_CLOSED: 503,
+  KEY_NOT_OURS: 503,
+  QUEUE_MISMATCH: 503,
 } as const satisfies Record<EngineErrorCode, number>;
 
 const notificationStatuses = {

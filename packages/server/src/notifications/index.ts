@@ -1,5 +1,13 @@
 /** The notifications of the service: records, lanes and destinations by its settings. Only what is needed is loaded. */
-import type { Broker, Consumer, DelayQueue, Delivery, Engine, Store } from '@redrive/engine';
+import {
+  type Broker,
+  type Consumer,
+  type DelayQueue,
+  type Delivery,
+  type Engine,
+  type Store,
+  storeDelayQueue,
+} from '@redrive/engine';
 import {
   createNotifications,
   type NotificationRepository,
@@ -111,19 +119,19 @@ async function repositoryOf({
     counts.heard({ type: 'unreadable', count: 1 });
     log.error({ err }, 'a stored notification cannot be read');
   };
-  void databaseUrl;
   void mongodbUrl;
+  if (databaseUrl !== undefined) {
+    const { postgresNotifications } = await import('@redrive/notifications/postgres');
+    return postgresNotifications({ url: databaseUrl, onUnreadable });
+  }
   const { sqliteNotifications } = await import('@redrive/notifications/sqlite');
   return sqliteNotifications(databaseFile(settings), { onUnreadable });
 }
 
 /** Each lane has a queue of its own, so that a flood in the one is none in the other. */
-async function queuesOf({
-  clock,
-  log,
-}: NotificationParts): Promise<{ urgent: DelayQueue; bulk: DelayQueue }> {
-  const { memoryDelayQueue } = await import('@redrive/engine/memory');
-  return { urgent: memoryDelayQueue({ clock, log }), bulk: memoryDelayQueue({ clock, log }) };
+async function queuesOf({ store, clock, log }: NotificationParts): Promise<{ urgent: DelayQueue; bulk: DelayQueue }> {
+  const inStore = (name: string) => storeDelayQueue(store, { name: `notifications.${name}`, clock, log });
+  return { urgent: inStore('urgent'), bulk: inStore('bulk') };
 }
 
 /** A policy of the file that is called `notification.high` changes the preset of that name. */

@@ -42,8 +42,8 @@ describe.each([
   ['with all capabilities', {}],
   ['without capabilities', { lacks: ['deduplicates', 'cancels', 'counts'] as const }],
 ])('the memory delay queue %s', (_, options) => {
-  for (const { name, skip, run } of delayQueueSuite(setupOf(options))) {
-    test.skipIf(skip !== undefined)(name, () => run());
+  for (const { name, skip, run: assertCase } of delayQueueSuite(setupOf(options))) {
+    test.skipIf(skip !== undefined)(`${name}`, () => assertCase());
   }
 });
 

@@ -95,7 +95,10 @@ class InProcessDelayQueue implements MemoryDelayQueue {
       take: async (limit: number) => {
         // A handler that wants all again at once must not hold up the process.
         takes = (takes + 1) % MAX_TAKES;
-        if (takes === 0) await new Promise<void>((resolve) => this.#host.defer(resolve));
+        if (takes === 0)
+          await new Promise<void>((resolve) => {
+            this.#host.defer(resolve);
+          });
         return this.#unlessCrashed(() => table.take(limit, leaseMs));
       },
       renew: (leased: readonly MemoryLease[]) =>
@@ -158,6 +161,6 @@ class InProcessDelayQueue implements MemoryDelayQueue {
 
   /** Nobody hears an answer of a process that is gone. */
   async #unlessCrashed<T>(work: () => T): Promise<T> {
-    return this.#hasCrashed ? new Promise<T>(() => undefined) : work();
+    return this.#hasCrashed ? Promise.withResolvers<T>().promise : work();
   }
 }

@@ -109,7 +109,10 @@ export class DelayTable {
 
   expireLeases(): void {
     for (const row of this.#rows.values()) {
-      if (row.token !== undefined) this.#agenda.set(row.number, this.#nowMs);
+      if (row.token === undefined) continue;
+      // Nobody's: who had it can neither renew nor answer.
+      row.token = 0;
+      this.#agenda.set(row.number, this.#nowMs);
     }
     this.#tell();
   }

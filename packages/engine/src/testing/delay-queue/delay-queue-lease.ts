@@ -70,10 +70,12 @@ export const leaseCases: DelayCases = {
     run: async (stage) => {
       const first = await stage.another();
       await stage.queue.schedule(numbered(12));
-      const dead = await listen(stage, first, () => new Promise<never>(() => undefined), {
-        maxBatch: 5,
-        concurrency: 2,
-      });
+      // It ends when its lease is lost, and says done: nobody may believe it.
+      const hang = (_: unknown, signal: AbortSignal) =>
+        new Promise<DelayAnswer>((resolve) => {
+          signal.addEventListener('abort', () => resolve(done));
+        });
+      const dead = await listen(stage, first, hang, { maxBatch: 5, concurrency: 2 });
       await stage.until('some entries', () => dead.got.length >= 5);
       await stage.kill(first);
       const { got } = await listen(stage, stage.queue);

@@ -21,11 +21,8 @@ export const scheduleCases: DelayCases = {
     ]);
     const { got } = await listen(stage, stage.queue);
     await stage.until('both entries', () => got.length === 2);
-    const facts = got.map((one) => [one.entry.id, textOf(one), one.entry.key]);
-    deepEqual(facts.toSorted(), [
-      ['with', 'one', 'its key'],
-      ['without', 'two', 'without'],
-    ]);
+    const facts = got.map((one) => `${one.entry.id}, ${textOf(one)}, ${one.entry.key}`);
+    deepEqual(facts.toSorted(), ['with, one, its key', 'without, two, without']);
     ok(got.every((one) => one.entry.redeliveries === 0 && one.entry.lateMs >= 0));
   },
 

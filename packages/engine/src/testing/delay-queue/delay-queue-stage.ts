@@ -39,7 +39,7 @@ export interface OpenedDelayQueue {
   held?(): Promise<readonly string[]>;
   /** Ends an instance as a killed process ends: nothing is given back, nothing is renewed. */
   kill?(queue: DelayQueue): Promise<void>;
-  /** Ends all leases on the server, as if their time were over. */
+  /** Ends all leases on the server, as if their time were over: who had them can neither renew nor answer. */
   expireLeases?(): Promise<void>;
   /** Another instance, opened, of a process whose clock is this one. */
   skewed?(clock: Clock): Promise<DelayQueue>;
@@ -129,15 +129,15 @@ export async function listen(
   const handler = async (batch: readonly DueEntry[], signal: AbortSignal) => {
     const atMs = stage.nowMs();
     sizes.push(batch.length);
-    got.push(...batch.map((entry) => ({ entry, atMs })));
-    return Promise.all(batch.map((entry) => answer(entry, signal)));
+    got.push(...batch.map((one) => ({ entry: one, atMs })));
+    return Promise.all(batch.map(async (one) => answer(one, signal)));
   };
   const consumer = await queue.consume(handler, limits);
   return { got, sizes, consumer };
 }
 
 export function idsOf(got: readonly Handover[]): string[] {
-  return got.map(({ entry }) => entry.id).toSorted();
+  return got.map((one) => one.entry.id).toSorted();
 }
 
 export function entry(id: string, delayMs = 0, text = id): DelayedEntry {

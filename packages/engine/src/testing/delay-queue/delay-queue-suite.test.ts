@@ -21,9 +21,9 @@ function setupOf(defect: Defect): DelayQueueSetup {
       const originals = new Map<DelayQueue, MemoryDelayQueue>();
       const opened = async (one: MemoryDelayQueue) => {
         await one.open();
-        const broken = altered(one, defect(one));
-        originals.set(broken, one);
-        return broken;
+        const changed = altered(one, defect(one));
+        originals.set(changed, one);
+        return changed;
       };
       return {
         queue: await opened(queue),
