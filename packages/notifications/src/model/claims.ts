@@ -184,8 +184,8 @@ export function lookSoon(
   if (!isWaiting || before.attempt !== attempt) return { result: false };
   const pauseMs = Math.min(soonMs * 2 ** Math.min(before.wakes ?? 0, 30), MAX_SOON_MS);
   const wakeAtMs = Math.min(before.wakeAtMs ?? Infinity, nowMs + pauseMs);
-  if (wakeAtMs === before.wakeAtMs) return { result: false };
-  return written(record, deviceId, { ...before, wakeAtMs }, nowMs, true);
+  if (before.unscheduled && wakeAtMs === before.wakeAtMs) return { result: false };
+  return written(record, deviceId, { ...before, wakeAtMs, unscheduled: true }, nowMs, true);
 }
 
 const MAX_SOON_MS = 60_000;
@@ -214,7 +214,8 @@ export function looked(
     const isEarly = delivery.state === 'AwaitingRetry' && delivery.unpublished.length === 0;
     const dueMs = isEarly ? (delivery.dueAtMs ?? 0) + rules.graceMs : 0;
     const wakeAtMs = Math.max(nowMs + pauseMs, dueMs);
-    after = withDelivery(after, deviceId, { ...delivery, wakes, wakeAtMs }, nowMs);
+    const { unscheduled: _, ...rest } = delivery;
+    after = withDelivery(after, deviceId, { ...rest, wakes, wakeAtMs }, nowMs);
     deviceIds.push(deviceId);
   }
   return { record: after, deviceIds };

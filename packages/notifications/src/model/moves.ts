@@ -189,7 +189,8 @@ export function published(
   const unpublished = before.unpublished.filter((each) => !keys.has(keyOf(each)));
   if (unpublished.length === before.unpublished.length) return { result: false };
   const { wakeAtMs: _, wakes: __, ...rest } = before;
-  const wakeAtMs = unpublished.length > 0 ? before.wakeAtMs : wakeOf(before, rules);
+  const isWanted = unpublished.length > 0 || before.unscheduled;
+  const wakeAtMs = isWanted ? before.wakeAtMs : wakeOf(before, rules);
   const after = { ...rest, unpublished, ...(wakeAtMs === undefined ? {} : { wakeAtMs }) };
   return written(record, deviceId, after, nowMs, true);
 }

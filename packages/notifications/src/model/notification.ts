@@ -99,6 +99,8 @@ export interface DeliveryRecord {
   reason?: FailureReason;
   /** When somebody must look at it again. Absent: never. */
   wakeAtMs?: number;
+  /** Its wake-up could not be scheduled. */
+  unscheduled?: true;
   /** How often somebody looked since its state last changed: the looks get rarer. */
   wakes?: number;
   /** What happened and is still to be told: each is published at least once, then removed. */

@@ -7,10 +7,18 @@ import {
   type Task,
   uuidOf,
 } from '@redrive/engine';
-import type { FailedDeliveryItem, Notifications } from '@redrive/notifications';
+import {
+  type FailedDeliveryItem,
+  isNotificationError,
+  type Notifications,
+} from '@redrive/notifications';
+import type { ReadReport } from './intake.ts';
 
 /** The kind of the destination: a replay is delivered to the service itself. */
 export const NOTIFICATION = 'notification';
+
+/** The address of reports that nobody could take in. A replay reports them again. */
+export const REPORT = 'report';
 
 /** Straight into the inbox. The failure of an attempt is one item, however often it is published. */
 export function itemReport({ letter, failure }: FailedDeliveryItem): FailureReport {
@@ -37,46 +45,65 @@ export async function addItem(
     throw new Error(`The inbox refused an item: ${answer.message}`);
 }
 
-export function replayDelivery(service: () => Pick<Notifications, 'replay'> | undefined): Delivery {
-  return { kind: NOTIFICATION, deliver: (task) => replay(service(), task) };
+type Replays = Pick<Notifications, 'replay' | 'reportFailure' | 'reportSuccess'>;
+
+export function replayDelivery(
+  service: Replays,
+  read: (payload: Uint8Array) => ReadReport,
+): Delivery {
+  return { kind: NOTIFICATION, deliver: (task) => deliverAgain(service, read, task) };
 }
 
-async function replay(
-  service: Pick<Notifications, 'replay'> | undefined,
+async function deliverAgain(
+  service: Replays,
+  read: (payload: Uint8Array) => ReadReport,
   task: Task,
 ): Promise<Outcome> {
-  if (!service) return away('NOTIFICATIONS is off in this instance.');
+  try {
+    if (task.destination.address !== REPORT) return await replay(service, task);
+    const found = read(task.payload);
+    if (found.type === 'unreadable') return invalid(found.why);
+    if (found.type === 'failure') await service.reportFailure(found.report);
+    else await service.reportSuccess(found.report);
+    return { type: 'done' };
+  } catch (error) {
+    const { code, message } = error as Error & { code?: string };
+    if (isNotificationError(error) && code !== 'RECORD_CONTENDED')
+      return impossible(code ?? 'INVALID_REPORT', message);
+    return away(message);
+  }
+}
+
+async function replay(service: Replays, task: Task): Promise<Outcome> {
   const { notification_id: id, device_id: deviceId } = payloadOf(task);
   if (typeof id !== 'string' || typeof deviceId !== 'string') {
-    const message = 'The item does not say which notification and which device it is about.';
-    return { type: 'invalid', failure: { class: 'business', code: 'INVALID_PAYLOAD', message } };
+    return invalid('The item does not say which notification and which device it is about.');
   }
-  try {
-    const { result } = await service.replay(id, deviceId);
-    switch (result) {
-      case 'scheduled':
-      case 'waiting':
-      case 'delivered':
-        return { type: 'done' };
-      case 'expired': {
-        const message = 'The notification has ended: its time to live is over.';
-        return {
-          type: 'giveUp',
-          reason: 'EXPIRED',
-          failure: { class: 'business', code: 'EXPIRED', message },
-        };
-      }
-      case 'unknown': {
-        const message = `There is no delivery of notification ${id} to this device any more.`;
-        return {
-          type: 'impossible',
-          failure: { class: 'business', code: 'NOTIFICATION_UNKNOWN', message },
-        };
-      }
+  const { result } = await service.replay(id, deviceId);
+  switch (result) {
+    case 'scheduled':
+    case 'waiting':
+    case 'delivered':
+      return { type: 'done' };
+    case 'expired': {
+      const message = 'The notification has ended: its time to live is over.';
+      return {
+        type: 'giveUp',
+        reason: 'EXPIRED',
+        failure: { class: 'business', code: 'EXPIRED', message },
+      };
     }
-  } catch (error) {
-    return away(error instanceof Error ? error.message : String(error));
+    case 'unknown':
+      return impossible('NOTIFICATION_UNKNOWN', 'There is no such delivery any more.');
   }
+}
+
+function invalid(message: string): Outcome {
+  return { type: 'invalid', failure: { class: 'business', code: 'INVALID_PAYLOAD', message } };
+}
+
+function impossible(code: string, message: string): Outcome {
+  return { type: 'impossible', failure: { class: 'business', code, message } };
 }
 
 function away(message: string): Outcome {

@@ -21,7 +21,7 @@ import { databaseFile } from '../settings/data-dir.ts';
 import type { Settings } from '../settings/settings.ts';
 import { deliverTo, destinationOf } from './destination.ts';
 import { addItem, replayDelivery } from './inbox.ts';
-import { consumeReports } from './intake.ts';
+import { consumeReports, readReport } from './intake.ts';
 
 export interface NotificationParts {
   settings: Settings;
@@ -83,7 +83,7 @@ export async function createServiceNotifications(
   counts.running = () => service.stats().running;
   return {
     service,
-    delivery: replayDelivery(() => service),
+    delivery: replayDelivery(service, readReport),
     get troubles() {
       const { trouble } = service.stats();
       const nowhere = 'NOTIFICATION_DELIVERY is not set: retries that are due wait until it is.';
@@ -129,8 +129,13 @@ async function repositoryOf({
 }
 
 /** Each lane has a queue of its own, so that a flood in the one is none in the other. */
-async function queuesOf({ store, clock, log }: NotificationParts): Promise<{ urgent: DelayQueue; bulk: DelayQueue }> {
-  const inStore = (name: string) => storeDelayQueue(store, { name: `notifications.${name}`, clock, log });
+async function queuesOf({
+  store,
+  clock,
+  log,
+}: NotificationParts): Promise<{ urgent: DelayQueue; bulk: DelayQueue }> {
+  const inStore = (name: string) =>
+    storeDelayQueue(store, { name: `notifications.${name}`, clock, log });
   return { urgent: inStore('urgent'), bulk: inStore('bulk') };
 }
 
@@ -191,7 +196,7 @@ function keyFor(kind: string, key: string): { extra?: Record<string, unknown> } 
 }
 
 async function intakeOf(
-  { settings, brokers, log, counts }: NotificationParts,
+  { settings, brokers, log, clock, counts }: NotificationParts,
   service: Notifications,
   engine: Engine,
 ): Promise<Consumer | undefined> {
@@ -204,6 +209,7 @@ async function intakeOf(
     service,
     engine,
     log,
+    clock,
     counted: (result) => counts.reported(result),
   });
 }

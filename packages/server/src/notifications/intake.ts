@@ -2,9 +2,11 @@
 import { type Broker, type Consumer, type Engine, type Received, uuidOf } from '@redrive/engine';
 import { isNotificationError, type Notifications } from '@redrive/notifications';
 import type { Logger } from 'pino';
+import type { Clock } from 'redrive';
 import type { Static } from 'typebox';
 import { checkOf } from '../http/reading/validate.ts';
 import { FailureItem, SuccessItem } from '../http/schemas/notifications.ts';
+import { NOTIFICATION, REPORT } from './inbox.ts';
 import { failureOf, successOf } from './wire.ts';
 
 interface IntakeParts {
@@ -13,32 +15,40 @@ interface IntakeParts {
   service: Pick<Notifications, 'reportFailure' | 'reportSuccess'>;
   engine: Pick<Engine, 'report'>;
   log: Logger;
+  clock: Clock;
   /** Told of each message. */
   counted: (result: 'taken' | 'unreadable') => void;
 }
 
+type TakingParts = Omit<IntakeParts, 'broker' | 'clock'>;
+
+const AGAIN_MS = 1000;
 const LIMITS = { maxMessages: 500, maxBytes: 16 * 1024 * 1024 };
 const checkFailure = checkOf(FailureItem);
 const checkSuccess = checkOf(SuccessItem);
 
 /** A message is acknowledged when its report is durable, or lies in the inbox because nobody can take it. */
 export async function consumeReports(parts: IntakeParts): Promise<Consumer> {
-  const { broker, source, log } = parts;
+  const { broker, source, log, clock } = parts;
   const consumer: Consumer = await broker.consume(source, LIMITS, (message) => {
-    void take(parts, message).then(
-      () => consumer.ack([message]),
-      async (err: unknown) => {
+    void take(parts, message)
+      .then(() => consumer.ack([message]))
+      .catch((err: unknown) => {
         log.warn({ err, source }, 'a report waits for the repository, and comes again');
-        await consumer.requeue([message]);
-      },
-    );
+        // Not at once: it would come again without a pause.
+        clock.setTimer(
+          () => void consumer.requeue([message]).catch(() => undefined),
+          AGAIN_MS,
+          true,
+        );
+      });
   });
   return consumer;
 }
 
 /** Rejects where the message must come again. */
 export async function take(
-  parts: Omit<IntakeParts, 'broker'>,
+  parts: TakingParts,
   { payload }: Pick<Received, 'payload'>,
 ): Promise<void> {
   const { service, counted } = parts;
@@ -57,7 +67,7 @@ export async function take(
 
 /** Neither lost nor taken in for ever. */
 async function park(
-  { engine, source, log }: Omit<IntakeParts, 'broker'>,
+  { engine, source, log }: TakingParts,
   payload: Uint8Array,
   code: string,
   message: string,
@@ -66,7 +76,7 @@ async function park(
   const [answer] = await engine.report([
     {
       messageId: uuidOf('notification-report', source, Buffer.from(payload).toString('latin1')),
-      to: { kind: 'source', address: source },
+      to: { kind: NOTIFICATION, address: REPORT },
       payload,
       failure: { class: 'technical', code, message },
       attempt: 1,
@@ -78,7 +88,7 @@ async function park(
     throw new Error(`The inbox refused a report: ${answer.message}`);
 }
 
-type ReadReport =
+export type ReadReport =
   | { type: 'failure'; report: ReturnType<typeof failureOf> }
   | { type: 'success'; report: ReturnType<typeof successOf> }
   | { type: 'unreadable'; why: string };
