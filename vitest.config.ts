@@ -14,8 +14,10 @@ const slow = [
   'packages/engine/src/delay-queue/store/conformance.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{delay-queue/delay-queue,inbox/inbox,schedule/schedule}-suite.test.ts',
+  'packages/engine/src/testing/{inbox/inbox,schedule/schedule}-suite.test.ts',
+  'packages/notifications/src/adapters/mongodb/*.test.ts',
   'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
-  'test/services/{nats,postgres,rabbitmq}.test.ts',
+  'test/services/{mongo,nats,postgres,rabbitmq}.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];
 const storms = 'test/e2e/service/{storm,fuzz}*.test.ts';

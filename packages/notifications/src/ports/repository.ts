@@ -35,12 +35,12 @@ export interface NotificationRepository {
 
   /** For each: whether it is new. One of a known (notification, device, attempt) changes nothing. */
   addAttempts(attempts: readonly DeliveryAttempt[]): Promise<boolean[]>;
-  /** Of one notification, by device (its bytes in UTF-8) and number. */
+  /** Of one notification, by device (its character codes) and number. */
   attempts(notificationId: string, page: AttemptPage): Promise<DeliveryAttempt[]>;
 
   /** Records whose `wakeAtMs` is not after that time, the earliest first. */
   due(nowMs: number, limit: number): Promise<NotificationRecord[]>;
-  /** Newest first, by creation and id (its bytes in UTF-8). */
+  /** Newest first, by creation and id (its character codes). */
   list(query: NotificationQuery): Promise<NotificationRecord[]>;
 
   /** Remembers devices whose token is dead. A later `sinceMs` replaces an earlier one. */

@@ -5,6 +5,7 @@ import { memoryNotifications } from './index.ts';
 describe('the repository in memory', () => {
   const cases = repositorySuite({
     atomic: true,
+    large: true,
     durable: false,
     damaging: false,
     async open() {

@@ -158,16 +158,16 @@ function copyOf(text: string): unknown {
 type Identified = Pick<NotificationRecord, 'createdAtMs' | 'id'>;
 
 function compareRecords(one: Identified, other: Identified): number {
-  return one.createdAtMs - other.createdAtMs || compareBytes(one.id, other.id);
+  return one.createdAtMs - other.createdAtMs || compareTexts(one.id, other.id);
 }
 
 type Numbered = Pick<DeliveryAttempt, 'deviceId' | 'attemptNumber'>;
 
 function compareAttempts(one: Numbered, other: Numbered): number {
-  return compareBytes(one.deviceId, other.deviceId) || one.attemptNumber - other.attemptNumber;
+  return compareTexts(one.deviceId, other.deviceId) || one.attemptNumber - other.attemptNumber;
 }
 
-/** As databases do: JavaScript's own order is another one outside the basic plane. */
-function compareBytes(one: string, other: string): number {
-  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+function compareTexts(one: string, other: string): number {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
 }

@@ -23,6 +23,7 @@ describePostgres(({ freshDatabase }) => {
 
   const cases = repositorySuite({
     atomic: true,
+    large: true,
     durable: true,
     damaging: true,
     async open(onUnreadable) {

@@ -16,6 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe('the repository in SQLite', () => {
   const cases = repositorySuite({
     atomic: true,
+    large: true,
     durable: true,
     damaging: true,
     async open(onUnreadable) {

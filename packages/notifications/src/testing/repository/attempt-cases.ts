@@ -44,15 +44,18 @@ export const attemptCases: Cases = {
     deepEqual(await repository.attempts('other', { limit: 10 }), [batch[4]]);
   },
 
-  'adds 500 in one call, and says of each whether it is new': async ({ repository }) => {
-    const attempts = Array.from({ length: 500 }, (_, i) => newAttempt({ attemptNumber: i + 1 }));
-    await repository.addAttempts(attempts.filter((_, i) => i % 2 === 0));
-    const answers = await repository.addAttempts(attempts);
-    deepEqual(
-      answers,
-      attempts.map((_, i) => i % 2 === 1),
-    );
-    equal((await repository.attempts('n', { limit: 1000 })).length, 500);
+  'adds 500 in one call, and says of each whether it is new': {
+    needs: 'large',
+    run: async ({ repository }) => {
+      const attempts = Array.from({ length: 500 }, (_, i) => newAttempt({ attemptNumber: i + 1 }));
+      await repository.addAttempts(attempts.filter((_, i) => i % 2 === 0));
+      const answers = await repository.addAttempts(attempts);
+      deepEqual(
+        answers,
+        attempts.map((_, i) => i % 2 === 1),
+      );
+      equal((await repository.attempts('n', { limit: 1000 })).length, 500);
+    },
   },
 
   'tells apart what would be the same text when put together': async ({ repository }) => {
@@ -65,8 +68,8 @@ export const attemptCases: Cases = {
     deepEqual(await repository.addAttempts(attempts), [true, true, true, true]);
   },
 
-  'lists by the bytes of the device and by number, page by page': async ({ repository }) => {
-    const devices = [...oddTexts, 'Z', 'a', 'ä', '\uffee', '🚀'];
+  'lists by the codes of the device and by number, page by page': async ({ repository }) => {
+    const devices = [...oddTexts, 'Z', 'a', 'ä', '🚀'];
     const attempts = devices.flatMap((deviceId) =>
       [10, 9, 1].map((attemptNumber) => newAttempt({ deviceId, attemptNumber })),
     );
@@ -122,13 +125,12 @@ async function allOf(
     if (some.length === 0) return all;
     equal(some.length <= limit, true, `${some.length} instead of at most ${limit}`);
     all.push(...some);
+    equal(all.length < 1000, true, 'the pages have no end');
     if (page < 5) await meanwhile(page);
   }
 }
 
 function byDeviceAndNumber(one: DeliveryAttempt, other: DeliveryAttempt): number {
-  return (
-    Buffer.compare(Buffer.from(one.deviceId), Buffer.from(other.deviceId)) ||
-    one.attemptNumber - other.attemptNumber
-  );
+  if (one.deviceId === other.deviceId) return one.attemptNumber - other.attemptNumber;
+  return one.deviceId < other.deviceId ? -1 : 1;
 }

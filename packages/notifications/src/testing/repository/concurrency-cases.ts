@@ -129,11 +129,12 @@ async function assertOneNew(
 
 /** As a worker does: reads, decides, writes, and begins again where somebody was faster. */
 async function add(repository: NotificationRepository, id: string, deviceId: string) {
-  for (;;) {
+  for (let tries = 0; tries < 1000; tries++) {
     const record = await found(repository, id);
     const deliveries = { ...record.deliveries, [deviceId]: newDelivery() };
     const next = { ...record, deliveries, retryCount: record.retryCount + 1 };
     const [isWritten] = await repository.write([next]);
     if (isWritten) return;
   }
+  throw new Error('a writer lost a thousand times: is there a winner at all?');
 }

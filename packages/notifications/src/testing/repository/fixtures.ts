@@ -67,6 +67,12 @@ export function newAttempt(wanted: Partial<DeliveryAttempt> = {}): DeliveryAttem
 /** Every device id is to come back as it is, also where a language or a database has other plans for it. */
 export const oddTexts = [
   '__proto__',
+  '_bsontype',
+  'toBSON',
+  'toJSON',
+  'snake_case',
+  'camelCase',
+  '_id',
   'constructor',
   'a.b',
   '.',

@@ -54,34 +54,43 @@ export const limitCases: Cases = {
     deepEqual(await repository.inactiveSince(['a']), [undefined]);
   },
 
-  'takes a record up to the limit, and refuses a larger one': async ({ repository }) => {
-    const largest = sized(MAX_RECORD_BYTES);
-    const record = await stored(repository, largest);
-    deepEqual(await repository.write([record]), [true]);
-    deepEqual(await found(repository, largest.id), { ...largest, version: 2 });
-    const larger = sized(MAX_RECORD_BYTES + 1);
-    await rejects(repository.create([larger]), hasCode('RECORD_TOO_LARGE'));
-    const grown = { ...larger, id: record.id, version: 2 };
-    await rejects(repository.write([grown]), hasCode('RECORD_TOO_LARGE'));
+  'takes a record up to the limit, and refuses a larger one': {
+    needs: 'large',
+    run: async ({ repository }) => {
+      const largest = sized(MAX_RECORD_BYTES);
+      const record = await stored(repository, largest);
+      deepEqual(await repository.write([record]), [true]);
+      deepEqual(await found(repository, largest.id), { ...largest, version: 2 });
+      const larger = sized(MAX_RECORD_BYTES + 1);
+      await rejects(repository.create([larger]), hasCode('RECORD_TOO_LARGE'));
+      const grown = { ...larger, id: record.id, version: 2 };
+      await rejects(repository.write([grown]), hasCode('RECORD_TOO_LARGE'));
+    },
   },
 
-  'takes a record whose many small values are larger in other formats': async ({ repository }) => {
-    const list = Array.from({ length: MAX_RECORD_BYTES / 2 - 500 }, () => 1);
-    const record = await stored(repository, newRecord({ notification: { data: { list } } }));
-    equal(
-      ((await found(repository, record.id)).notification.data!['list'] as []).length,
-      list.length,
-    );
+  'takes a record whose many small values are larger in other formats': {
+    needs: 'large',
+    run: async ({ repository }) => {
+      const list = Array.from({ length: MAX_RECORD_BYTES / 2 - 500 }, () => 1);
+      const record = await stored(repository, newRecord({ notification: { data: { list } } }));
+      equal(
+        ((await found(repository, record.id)).notification.data!['list'] as []).length,
+        list.length,
+      );
+    },
   },
 
-  'takes an attempt up to the limit, and refuses a larger one': async ({ repository }) => {
-    const empty = newAttempt({ errorMessage: '' });
-    const room = MAX_ATTEMPT_BYTES - JSON.stringify(empty).length;
-    const largest = { ...empty, errorMessage: 'x'.repeat(room) };
-    await repository.addAttempts([largest]);
-    deepEqual(await repository.attempts('n', { limit: 1 }), [largest]);
-    const larger = { ...largest, attemptNumber: 2, errorMessage: 'x'.repeat(room + 1) };
-    await rejects(repository.addAttempts([larger]), hasCode('RECORD_TOO_LARGE'));
+  'takes an attempt up to the limit, and refuses a larger one': {
+    needs: 'large',
+    run: async ({ repository }) => {
+      const empty = newAttempt({ errorMessage: '' });
+      const room = MAX_ATTEMPT_BYTES - JSON.stringify(empty).length;
+      const largest = { ...empty, errorMessage: 'x'.repeat(room) };
+      await repository.addAttempts([largest]);
+      deepEqual(await repository.attempts('n', { limit: 1 }), [largest]);
+      const larger = { ...largest, attemptNumber: 2, errorMessage: 'x'.repeat(room + 1) };
+      await rejects(repository.addAttempts([larger]), hasCode('RECORD_TOO_LARGE'));
+    },
   },
 
   'takes data that is nested, up to the limit': async ({ repository }) => {

@@ -18,6 +18,8 @@ export interface RepositorySetup {
   open(onUnreadable: (error: NotificationError) => void): Promise<OpenedRepository>;
   /** Whether the database keeps its own promise of one writer at a time. False only for one that is known not to. */
   atomic: boolean;
+  /** Whether it takes hundreds of records, or the largest, within the time of a test. */
+  large: boolean;
   /** Whether records outlive `close`, and another repository has the same ones. */
   durable: boolean;
   /** Whether a record can be damaged from outside. */
@@ -41,12 +43,12 @@ export interface Stage {
   told: readonly string[];
 }
 
-export type Need = 'atomic' | 'durable' | 'damaging';
+export type Need = 'atomic' | 'large' | 'durable' | 'damaging';
 export type Cases = CaseTable<Stage, Need>;
 
 /** Every promise of the port `NotificationRepository`, one by one. */
 export function repositorySuite(setup: RepositorySetup): ConformanceCase[] {
-  const { atomic, durable, damaging } = setup;
+  const { atomic, large, durable, damaging } = setup;
   const tables = {
     create: createCases,
     write: writeCases,
@@ -59,7 +61,7 @@ export function repositorySuite(setup: RepositorySetup): ConformanceCase[] {
     damage: damageCases,
     lifecycle: lifecycleCases,
   };
-  return casesOf<Stage, Need>(tables, { atomic, durable, damaging }, async (body) => {
+  return casesOf<Stage, Need>(tables, { atomic, large, durable, damaging }, async (body) => {
     const told: string[] = [];
     const opened = await setup.open((error) => told.push(...error.ids));
     const { repository, another, damage } = opened;

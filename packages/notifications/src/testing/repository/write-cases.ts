@@ -107,15 +107,18 @@ export const writeCases: Cases = {
     equal((await found(repository, first.id)).version, 2);
   },
 
-  'writes 500 in one call': async ({ repository }) => {
-    const records = Array.from({ length: 500 }, () => newRecord());
-    const created = await repository.create(records);
-    const next = created.map(({ record }, i) => ({ ...record, retryCount: i }));
-    equal((await repository.write(next)).filter((isWritten) => isWritten).length, 500);
-    const now = await repository.find(idsOf(records));
-    deepEqual(
-      now.map((record) => [record?.retryCount, record?.version]),
-      next.map((_, i) => [i, 2]),
-    );
+  'writes 500 in one call': {
+    needs: 'large',
+    run: async ({ repository }) => {
+      const records = Array.from({ length: 500 }, () => newRecord());
+      const created = await repository.create(records);
+      const next = created.map(({ record }, i) => ({ ...record, retryCount: i }));
+      equal((await repository.write(next)).filter((isWritten) => isWritten).length, 500);
+      const now = await repository.find(idsOf(records));
+      deepEqual(
+        now.map((record) => [record?.retryCount, record?.version]),
+        next.map((_, i) => [i, 2]),
+      );
+    },
   },
 };
