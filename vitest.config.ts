@@ -5,6 +5,11 @@ import { defineConfig } from 'vitest/config';
 const kind = process.env['REDRIVE_TESTS'];
 /** On the oldest version of PostgreSQL too. */
 const versions = 'packages/engine/src/adapters/postgres/**/*.test.ts';
+/** All cases and seeds of delay queues, of which some run with the other tests too. */
+const whole = [
+  'packages/engine/src/adapters/redis/delay-queue/conformance.test.ts',
+  'packages/engine/src/delay-queue/simulation.test.ts',
+];
 /** Long ones, with processes and servers that come and go. */
 const slow = [
   'test/docs/examples.test.ts',
@@ -12,12 +17,13 @@ const slow = [
   'packages/engine/src/adapters/nats/idempotency/cluster.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
   'packages/engine/src/delay-queue/store/conformance.test.ts',
+  'packages/engine/src/adapters/redis/delay-queue/cluster.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{delay-queue/delay-queue,inbox/inbox,schedule/schedule}-suite.test.ts',
-  'packages/engine/src/testing/{inbox/inbox,schedule/schedule}-suite.test.ts',
   'packages/notifications/src/adapters/mongodb/*.test.ts',
-  'packages/server/src/{demo/demo,upkeep/doctor}.test.ts',
+  'packages/server/src/{demo/demo,upkeep/doctor,notifications/service}.test.ts',
   'test/services/{mongo,nats,postgres,rabbitmq}.test.ts',
+  'test/services/{nats,postgres,rabbitmq,redis-cluster}.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];
 const storms = 'test/e2e/service/{storm,fuzz}*.test.ts';
@@ -33,7 +39,7 @@ export default defineConfig({
     globalSetup: ['test/services/global-setup.ts'],
     reporters: ['default', './test/services/reporter.ts'],
     // Whole processes that are started, killed and cut off, and older servers, run apart: `npm run test:long`, in CI too.
-    include: { long: ['test/e2e/**/*.test.ts', versions, ...slow], storm: [storms] }[
+    include: { long: ['test/e2e/**/*.test.ts', versions, ...whole, ...slow], storm: [storms] }[
       kind ?? ''
     ] ?? [
       'packages/*/src/**/*.test.ts',

@@ -2,6 +2,7 @@ import type { Suite } from './result.ts';
 
 const suites: Record<string, () => Promise<Suite>> = {
   core: async () => (await import('./core/suite.ts')).suite,
+  'delay-queue': async () => (await import('./delay-queue/suite.ts')).suite,
   engine: async () => (await import('./engine/suite.ts')).suite,
   criterion: async () => (await import('./criterion/suite.ts')).suite,
   idempotency: async () => (await import('./idempotency/suite.ts')).suite,

@@ -4,6 +4,7 @@ import { nats215, nats29 } from './nats.ts';
 import { pgBouncer } from './pgbouncer.ts';
 import { postgres15, postgres18 } from './postgres.ts';
 import { rabbitmq } from './rabbitmq.ts';
+import { redisCluster } from './redis-cluster.ts';
 import { redis } from './redis.ts';
 import { type Found, missing, type Service } from './service.ts';
 
@@ -21,6 +22,8 @@ export { startProxy } from './proxy.ts';
 export type { Proxy } from './proxy.ts';
 export { startRabbitmq } from './rabbitmq.ts';
 export type { RabbitmqOptions, RabbitmqServer } from './rabbitmq.ts';
+export { startRedisCluster } from './redis-cluster.ts';
+export type { RedisCluster, RedisNode } from './redis-cluster.ts';
 export { startRedis } from './redis.ts';
 export type { RedisOptions, RedisServer } from './redis.ts';
 export type { Found, Service, SharedServer } from './service.ts';
@@ -36,6 +39,7 @@ const all = [
   nats215,
   mongoJavaServer,
   ferretdb,
+  redisCluster,
 ] as const;
 
 export type ServiceName = (typeof all)[number]['name'];
