@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { claim, type ClaimRequest, handedOver, looked, lookSoon, putBack } from './claims.ts';
+import { claim, handedOver, looked, lookSoon, putBack } from './claims.ts';
 import { failed, type MoveRules, published, succeeded } from './moves.ts';
 import type { DeliveryRecord, Notification, NotificationRecord } from './notification.ts';
 import { deliveryOf, newRecord, withDelivery } from './record.ts';
 import { priorityPolicies } from './retry-config.ts';
+
+type ClaimRequest = Parameters<typeof claim>[1];
 
 const NOW = Date.UTC(2026, 0, 5, 12);
 const rules: MoveRules = {

@@ -6,7 +6,7 @@ import { afterQuietHours, quietHoursOf } from './quiet-hours.ts';
 import { deliveryOf, withDelivery } from './record.ts';
 import { isFinal, walk } from './states.ts';
 
-export interface ClaimRequest {
+interface ClaimRequest {
   deviceId: string;
   attempt: number;
   nowMs: number;
@@ -20,8 +20,7 @@ export interface ClaimRequest {
 }
 
 /** Why a wake-up does nothing. */
-export const dropReasons = ['unreadable', 'unknown', 'stale', 'over', 'in_delivery'] as const;
-export type DropReason = (typeof dropReasons)[number];
+export type DropReason = 'unreadable' | 'unknown' | 'stale' | 'over' | 'in_delivery';
 
 export type Claimed =
   | { type: 'claimed'; delivery: DeliveryRecord }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { deliveryStates } from './notification.ts';
-import { addedMoves, documentMoves, finalStates, mayMove, walk } from './states.ts';
+import { addedMoves, documentMoves, mayMove, walk } from './states.ts';
 
 describe('the state diagram', () => {
   it.each([
@@ -34,7 +34,6 @@ describe('the state diagram', () => {
       expect(mayMove('DeliverySucceeded', to)).toBe(false);
       expect(mayMove('Expired', to)).toBe(false);
     }
-    expect(finalStates).toHaveLength(4);
   });
 
   it('is walked arrow by arrow, and refuses what has none', () => {

@@ -69,8 +69,8 @@ export function walk<To extends DeliveryState>(
   return at as To;
 }
 
-export const finalStates = ['DeliverySucceeded', 'PermanentFailure', 'Skipped', 'Expired'] as const;
-export type FinalState = (typeof finalStates)[number];
+const finalStates = ['DeliverySucceeded', 'PermanentFailure', 'Skipped', 'Expired'] as const;
+type FinalState = (typeof finalStates)[number];
 
 export function isFinal(state: DeliveryState): state is FinalState {
   return (finalStates as readonly DeliveryState[]).includes(state);

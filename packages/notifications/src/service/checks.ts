@@ -37,7 +37,7 @@ export interface NewNotification {
 }
 
 const DAY_MS = 86_400_000;
-export const DEFAULT_TTL_MS = DAY_MS;
+const DEFAULT_TTL_MS = DAY_MS;
 const MAX_TTL_MS = 366 * DAY_MS;
 const MAX_CONTENT_BYTES = 256 * 1024;
 const MAX_NAME_LENGTH = 255;

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { deviceService, readDevice } from './devices.ts';
+import { readDevice } from './device-answer.ts';
+import { deviceService } from './devices.ts';
 
 const quiet = {
   debug: () => undefined,

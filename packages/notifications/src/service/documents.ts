@@ -76,7 +76,7 @@ export function deadLetterOf(
   };
 }
 
-export function attemptOnWire(attempt: DeliveryAttempt) {
+function attemptOnWire(attempt: DeliveryAttempt) {
   return {
     notification_id: attempt.notificationId,
     device_id: attempt.deviceId,

@@ -53,7 +53,7 @@ export interface NotificationOptions extends Sinks {
 
 const DAY_MS = 86_400_000;
 
-export interface Times {
+interface Times {
   concurrency: number;
   deliverTimeoutMs: number;
   leaseMs: number;

@@ -113,7 +113,7 @@ export class RecordWriter {
   }
 }
 
-export interface Writing {
+interface Writing {
   lost: ReadonlySet<string>;
   refused: ReadonlyMap<string, NotificationError>;
 }

@@ -14,7 +14,7 @@ interface SweeperParts extends Parts {
   wakeUps: WakeUps;
 }
 
-export interface SweeperOptions {
+interface SweeperOptions {
   everyMs: number;
   batch: number;
   pauses: WakePause;

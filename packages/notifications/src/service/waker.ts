@@ -12,7 +12,7 @@ import type { Report } from './report.ts';
 import type { Reports } from './reports.ts';
 import { readWakeUp, type WakeUps, type WokenUp } from './wake-ups.ts';
 
-export interface WakerOptions {
+interface WakerOptions {
   deliver: Deliver;
   /** How long one delivery may take. */
   deliverTimeoutMs: number;

@@ -2,7 +2,8 @@ import type { Broker, Delivery, Published } from '@redrive/engine';
 import type { DeliverRequest } from '@redrive/notifications';
 import { systemClock } from 'redrive/internal';
 import { describe, expect, it } from 'vitest';
-import { deliverTo, destinationOf, readOutcome } from './destination.ts';
+import { readOutcome } from './delivery-outcome.ts';
+import { deliverTo, destinationOf } from './destination.ts';
 
 const failure = { class: 'transient', code: 'HTTP_410', message: 'gone' } as const;
 

@@ -21,7 +21,7 @@ export const NOTIFICATION = 'notification';
 export const REPORT = 'report';
 
 /** Straight into the inbox. The failure of an attempt is one item, however often it is published. */
-export function itemReport({ letter, failure }: FailedDeliveryItem): FailureReport {
+function itemReport({ letter, failure }: FailedDeliveryItem): FailureReport {
   const { notification_id, device_id, attempt_number, priority, reason } = letter;
   return {
     messageId: uuidOf(NOTIFICATION, notification_id, device_id, String(attempt_number)),

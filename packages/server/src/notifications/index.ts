@@ -23,7 +23,7 @@ import { deliverTo, destinationOf } from './destination.ts';
 import { addItem, replayDelivery } from './inbox.ts';
 import { consumeReports, readReport } from './intake.ts';
 
-export interface NotificationParts {
+interface NotificationParts {
   settings: Settings;
   clock: Clock;
   log: Logger;
@@ -119,7 +119,10 @@ async function repositoryOf({
     counts.heard({ type: 'unreadable', count: 1 });
     log.error({ err }, 'a stored notification cannot be read');
   };
-  void mongodbUrl;
+  if (mongodbUrl !== undefined) {
+    const { mongodbNotifications } = await import('@redrive/notifications/mongodb');
+    return mongodbNotifications({ url: mongodbUrl, onUnreadable });
+  }
   if (databaseUrl !== undefined) {
     const { postgresNotifications } = await import('@redrive/notifications/postgres');
     return postgresNotifications({ url: databaseUrl, onUnreadable });
@@ -129,14 +132,17 @@ async function repositoryOf({
 }
 
 /** Each lane has a queue of its own, so that a flood in the one is none in the other. */
-async function queuesOf({
-  store,
-  clock,
-  log,
-}: NotificationParts): Promise<{ urgent: DelayQueue; bulk: DelayQueue }> {
+async function queuesOf(
+  parts: NotificationParts,
+): Promise<{ urgent: DelayQueue; bulk: DelayQueue }> {
+  const { store, settings, clock, log } = parts;
   const inStore = (name: string) =>
     storeDelayQueue(store, { name: `notifications.${name}`, clock, log });
-  return { urgent: inStore('urgent'), bulk: inStore('bulk') };
+  const { redisUrl: url } = settings;
+  if (url === undefined) return { urgent: inStore('urgent'), bulk: inStore('bulk') };
+  const { redisDelayQueue } = await import('@redrive/engine/redis');
+  const prefix = 'redrive:notifications:urgent:';
+  return { urgent: redisDelayQueue({ url, prefix, clock, log }), bulk: inStore('bulk') };
 }
 
 /** A policy of the file that is called `notification.high` changes the preset of that name. */

@@ -47,10 +47,7 @@ export async function consumeReports(parts: IntakeParts): Promise<Consumer> {
 }
 
 /** Rejects where the message must come again. */
-export async function take(
-  parts: TakingParts,
-  { payload }: Pick<Received, 'payload'>,
-): Promise<void> {
+async function take(parts: TakingParts, { payload }: Pick<Received, 'payload'>): Promise<void> {
   const { service, counted } = parts;
   const read = readReport(payload);
   try {

@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { choice, GivenTime, name, page, Time } from './common.ts';
 import { examples } from './examples.ts';
 
-export const MAX_REPORTS = 1000;
+const MAX_REPORTS = 1000;
 const MAX_DEVICES = 1000;
 
 const anything = Type.Unknown({ description: 'What the push service answered, as it was.' });
@@ -193,7 +193,7 @@ export const ShownStatus = Type.Object({
   }),
 });
 
-export const decisions = ['scheduled', 'skipped', 'expired', 'failed', 'duplicate'] as const;
+const decisions = ['scheduled', 'skipped', 'expired', 'failed', 'duplicate'] as const;
 
 const answer = {
   retry_count: Type.Integer(),

@@ -1,11 +1,11 @@
 /** The whole service in made-up worlds, each from one seed. A failing seed replays. */
 import { describe, expect, it } from 'vitest';
-import { priorities } from '../../model/notification.ts';
-import { isFinal } from '../../model/states.ts';
+import { priorities } from '@redrive/notifications';
 import { type Instance, World } from './world.ts';
 
 const SEEDS = Number(process.env['REDRIVE_WORLDS'] ?? 60);
 const first = Number(process.env['REDRIVE_WORLD'] ?? 0);
+const finalStates = new Set(['DeliverySucceeded', 'PermanentFailure', 'Skipped', 'Expired']);
 const NOTIFICATIONS = 4;
 const STEPS = 30;
 /** Calm, shaky, and worse than anybody has seen. */
@@ -101,7 +101,7 @@ describe('the service in made-up worlds', () => {
         if (record!.wakeAtMs !== undefined) faults.push(`${record!.id} still waits`);
         for (const [deviceId, { state, unpublished }] of Object.entries(record!.deliveries)) {
           const name = `${record!.id} ${deviceId}`;
-          if (!isFinal(state)) faults.push(`${name} is ${state} for ever`);
+          if (!finalStates.has(state)) faults.push(`${name} is ${state} for ever`);
           if (unpublished.length > 0) faults.push(`${name} has publications left`);
           if (state !== 'PermanentFailure') continue;
           const told = [...world.letters].some((letter) => letter.startsWith(`${name} `));

@@ -2,12 +2,15 @@
 import { type DelayQueue, EngineError } from '@redrive/engine';
 import { memoryDelayQueue } from '@redrive/engine/memory';
 import { seededRandom, type VirtualClock, virtualClock } from 'redrive/testing';
-import { memoryNotifications } from '../../adapters/memory/index.ts';
-import type { NotificationRepository } from '../../ports/repository.ts';
-import type { DeliverRequest } from '../../service/delivery.ts';
-import type { NotificationOptions } from '../../service/options.ts';
-import type { NotificationHappening } from '../../service/parts.ts';
-import { createNotifications, type Notifications } from '../../service/service.ts';
+import {
+  createNotifications,
+  type DeliverRequest,
+  type NotificationHappening,
+  type NotificationOptions,
+  type NotificationRepository,
+  type Notifications,
+} from '@redrive/notifications';
+import { memoryNotifications } from '@redrive/notifications/memory';
 import { Witness } from './witness.ts';
 
 export interface Chances {

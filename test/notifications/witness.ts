@@ -1,13 +1,15 @@
 /** Looks at every write and every delivery of a made-up world, and says what must never be. */
 import type { Clock } from 'redrive';
-import type {
-  DeliveryRecord,
-  DeliveryState,
-  NotificationRecord,
-} from '../../model/notification.ts';
-import { deliveryOf, statusOf } from '../../model/record.ts';
-import { type Begin, mayMove } from '../../model/states.ts';
-import type { NotificationRepository } from '../../ports/repository.ts';
+import {
+  type DeliveryRecord,
+  type DeliveryState,
+  mayMove,
+  type NotificationRecord,
+  type NotificationRepository,
+  statusOf,
+} from '@redrive/notifications';
+
+type From = Parameters<typeof mayMove>[0];
 
 /** The ways that one write may go: through states that are never stored. */
 const ways: readonly (readonly DeliveryState[])[] = [
@@ -56,7 +58,9 @@ export class Witness {
   #compare(before: NotificationRecord, after: NotificationRecord): void {
     const all = Object.entries(after.deliveries);
     for (const [deviceId, delivery] of all) {
-      const old = deliveryOf(before, deviceId);
+      const old = Object.hasOwn(before.deliveries, deviceId)
+        ? before.deliveries[deviceId]
+        : undefined;
       this.#move(`${after.id} ${deviceId}`, old, delivery);
     }
     const sum = all.reduce((count, [, { retryCount }]) => count + retryCount, 0);
@@ -75,7 +79,7 @@ export class Witness {
   }
 
   #move(name: string, old: DeliveryRecord | undefined, next: DeliveryRecord): void {
-    const from: DeliveryState | Begin = old?.state ?? '[*]';
+    const from: From = old?.state ?? '[*]';
     const isSame =
       old?.state === next.state && old.lease === next.lease && old.dueAtMs === next.dueAtMs;
     this.#must(isSame || isWay(from, next.state), `${name} went from ${from} to ${next.state}`);
@@ -102,7 +106,7 @@ export class Witness {
   }
 }
 
-function isWay(from: DeliveryState | Begin, to: DeliveryState): boolean {
+function isWay(from: From, to: DeliveryState): boolean {
   return ways.some((way) => {
     if (way.at(-1) !== to) return false;
     return way.every((state, i) => mayMove(i === 0 ? from : way[i - 1]!, state));
