@@ -143,24 +143,20 @@ export class Instance {
 
   #repository(): NotificationRepository {
     const { repository, witness } = this.#world;
-    const call =
-      <A extends unknown[], R>(method: (...args: A) => Promise<R>) =>
-      (...args: A) =>
-        this.#call(() => method.apply(repository, args));
     return {
       open: () => repository.open(),
       close: async () => undefined,
-      create: call(repository.create),
-      find: call(repository.find),
+      create: (records) => this.#call(() => repository.create(records)),
+      find: (ids) => this.#call(() => repository.find(ids)),
       write: (records) => this.#call(() => witness.write(repository, records)),
-      addAttempts: call(repository.addAttempts),
-      attempts: call(repository.attempts),
-      due: call(repository.due),
-      list: call(repository.list),
-      deactivate: call(repository.deactivate),
-      inactiveSince: call(repository.inactiveSince),
-      activate: call(repository.activate),
-      prune: call(repository.prune),
+      addAttempts: (attempts) => this.#call(() => repository.addAttempts(attempts)),
+      attempts: (id, page) => this.#call(() => repository.attempts(id, page)),
+      due: (nowMs, limit) => this.#call(() => repository.due(nowMs, limit)),
+      list: (query) => this.#call(() => repository.list(query)),
+      deactivate: (devices) => this.#call(() => repository.deactivate(devices)),
+      inactiveSince: (ids) => this.#call(() => repository.inactiveSince(ids)),
+      activate: (ids) => this.#call(() => repository.activate(ids)),
+      prune: (beforeMs, limit) => this.#call(() => repository.prune(beforeMs, limit)),
     };
   }
 
