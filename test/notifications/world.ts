@@ -27,7 +27,7 @@ const quiet = {
   warn: () => undefined,
   error: () => undefined,
 };
-const forever = new Promise<never>(() => undefined);
+const forever = new Promise<never>(() => {});
 
 export class World {
   readonly clock: VirtualClock = virtualClock(Date.UTC(2026, 0, 5, 12));

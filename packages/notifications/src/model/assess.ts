@@ -189,7 +189,9 @@ function hopeless(
       return before?.code !== undefined && before.code === failure.code
         ? 'CONFIGURATION'
         : undefined;
-    default:
+    case 'retryable':
+    case 'rate_limited':
+    case 'unknown':
       return undefined;
   }
 }

@@ -36,7 +36,7 @@ export function policiesWith(changes: Partial<Record<Priority, Policy>> = {}): P
   const named = priorities.map((priority) => {
     const change = changes[priority];
     const preset = priorityPolicies[priority];
-    return [priority, change ? definePolicy({ ...preset, ...change }) : preset] as const;
+    return [priority, change ? definePolicy({ ...fieldsOf(preset), ...change }) : preset] as const;
   });
   return Object.freeze(Object.fromEntries(named)) as PriorityPolicies;
 }
@@ -47,7 +47,7 @@ export function getPriorityBackoff(
   attemptNumber: number,
   policies: PriorityPolicies = priorityPolicies,
 ): number {
-  const policy = defined({ ...policyOf(priority, policies), jitter: 'none' });
+  const policy = defined({ ...fieldsOf(policyOf(priority, policies)), jitter: 'none' });
   return delayFor(policy, { attempt: attemptNumber });
 }
 
@@ -80,6 +80,11 @@ export function addJitter(delayMs: number, random?: number): number {
 
 function factsOf(attempt: number, random: number | undefined): DelayFacts {
   return random === undefined ? { attempt } : { attempt, random };
+}
+
+/** Its fields alone: what is changed of it is not the policy that was defined. */
+function fieldsOf(policy: DefinedPolicy): Policy {
+  return Object.fromEntries(Object.entries(policy));
 }
 
 function policyOf(priority: Priority, policies: PriorityPolicies): DefinedPolicy {

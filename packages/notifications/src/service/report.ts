@@ -72,7 +72,7 @@ export function faultOf(
     const message = `Notification ${id} has ${MAX_DEVICES} devices already, the most that one may have.`;
     return new NotificationError('TOO_MANY_DEVICES', message);
   }
-  return attemptFault(attemptOf({ type, report } as Report, nowMs));
+  return attemptFault(attemptOf({ type, report }, nowMs));
 }
 
 export function attemptOf({ type, report }: Report, nowMs: number): DeliveryAttempt {

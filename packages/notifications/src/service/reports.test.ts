@@ -95,7 +95,7 @@ describe('reports', () => {
     const scene = await stage();
     await scene.service.create(notification());
     const { schedule } = scene.queues.urgent;
-    scene.queues.urgent.schedule = () => new Promise(() => undefined);
+    scene.queues.urgent.schedule = () => new Promise(() => {});
     const stuck = scene.service.reportFailure(failure());
     await scene.clock.advance(0);
     expect(await deliveryIn(scene)).toMatchObject({ state: 'AwaitingRetry' });

@@ -289,7 +289,8 @@ class NotificationService implements Notifications {
           : { result: { result: 'unknown' } as const },
     };
     const [applied] = await this.#writer.apply<Replayed>([change]);
-    if (!applied || 'error' in applied) throw applied?.error;
+    if (!applied) return { result: 'unknown' };
+    if ('error' in applied) throw applied.error;
     const { result, record } = applied;
     if (!record || result.attempt === undefined) return result;
     const { priority } = record.notification;

@@ -79,7 +79,7 @@ describe('the sweeper', () => {
   });
 
   it('finishes what an instance left behind that died between its write and its publication', async () => {
-    const scene = await stage({ consume: false, deadLetter: () => new Promise(() => undefined) });
+    const scene = await stage({ consume: false, deadLetter: () => new Promise(() => {}) });
     await scene.service.create(notification({ priority: 'low' }));
     await scene.service.reportFailure(failure(4));
     const letters: string[] = [];

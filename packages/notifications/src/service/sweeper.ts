@@ -20,7 +20,7 @@ interface SweeperOptions {
   pauses: WakePause;
   /** How long a record is kept after its last write. Undefined: for ever. */
   retentionMs?: number;
-  onTrouble: (error: unknown | undefined) => void;
+  onTrouble: (error: unknown) => void;
 }
 
 const PRUNE_EVERY_MS = 60_000;

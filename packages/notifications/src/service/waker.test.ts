@@ -212,7 +212,7 @@ describe('a delivery', () => {
   });
 
   it('in a slow lane holds up nobody in the other', async () => {
-    const scene = await stage({ concurrency: 2, deliver: () => new Promise(() => undefined) });
+    const scene = await stage({ concurrency: 2, deliver: () => new Promise(() => {}) });
     const begun: string[] = [];
     const ids = Array.from({ length: 20 }, (_, i) => `low${i}`);
     await scene.service.createMany([

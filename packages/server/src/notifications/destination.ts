@@ -78,7 +78,10 @@ async function publish(
         ...(message === undefined ? {} : { errorMessage: message }),
       };
     }
-    default:
+    case 'refused':
+    case 'unknown':
+    case 'lost':
+    case 'away':
       return { outcome: 'not_sent', delayMs: AWAY_MS };
   }
 }

@@ -75,7 +75,7 @@ describe('reports through a broker', () => {
     );
     expect(await service.get('n1')).toMatchObject({ status: 'retrying' });
     const { items } = await engine.inbox.items({ limit: 10 });
-    expect(items.map(({ failure }) => failure?.code).toSorted()).toEqual([
+    expect(items.map(({ failure }) => String(failure?.code)).toSorted()).toEqual([
       'NOTIFICATION_UNKNOWN',
       'UNREADABLE',
     ]);

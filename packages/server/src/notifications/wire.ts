@@ -36,7 +36,7 @@ export function newNotificationOf(item: GivenItem): NewNotification {
     },
     // Which ones there are the service says.
     priority: priority as NewNotification['priority'],
-    notification: notification as NewNotification['notification'],
+    notification,
     ...(data === undefined ? {} : { data }),
     source: source ?? 'api',
     ...(idempotency_key === undefined ? {} : { idempotencyKey: idempotency_key }),

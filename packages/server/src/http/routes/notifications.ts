@@ -356,12 +356,12 @@ class Batch<Item> {
   }
 
   answer<Answer extends object, View extends object>(
-    answers: readonly (Answer | { error: Error })[],
+    given: readonly (Answer | { error: Error })[],
     view: (answer: Answer, item: Item) => View,
   ) {
     const accepted: ({ index: number } & View)[] = [];
     for (const [i, { item, index }] of this.good.entries()) {
-      const answer = answers[i]!;
+      const answer = given[i]!;
       if (!isRefused(answer)) accepted.push({ index, ...view(answer, item) });
       else {
         const { code, message, faults } = problemOf(answer.error);
