@@ -83,10 +83,12 @@ export class Reports {
   ): Promise<ReportAnswer[]> {
     const { repository, writer, tell } = this.#parts;
     const attempts = reports.map((report) => attemptOf(report, nowMs));
-    const areNew = await repository.addAttempts(attempts);
+    const [areNew, facts] = await Promise.all([
+      repository.addAttempts(attempts),
+      this.#factsOf(reports, read, nowMs),
+    ]);
     for (const [i, { status }] of attempts.entries())
       if (areNew[i]) tell({ type: 'attempted', status });
-    const facts = await this.#factsOf(reports, read, nowMs);
     await this.#markDevices(reports, read, facts);
     const changes = reports.map((report): RecordChange<Outcome | 'lease_lost'> => ({
       id: report.report.notificationId,
