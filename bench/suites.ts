@@ -7,6 +7,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   criterion: async () => (await import('./criterion/suite.ts')).suite,
   idempotency: async () => (await import('./idempotency/suite.ts')).suite,
   inbox: async () => (await import('./inbox/suite.ts')).suite,
+  notifications: async () => (await import('./notifications/suite.ts')).suite,
   route: async () => (await import('./route/suite.ts')).suite,
   service: async () => (await import('./service/suite.ts')).suite,
 };

@@ -16,6 +16,7 @@ export const errorCodes = {
   TASK_UNKNOWN: 'There is no such task.',
   CRITERION_UNKNOWN: 'There is no criterion of this name; the detail lists those there are.',
   ROUTE_POLICY_UNKNOWN: 'There is no routing policy of this id; the detail lists those there are.',
+  NOTIFICATIONS_OFF: 'The service of notifications is not switched on.',
   METHOD_NOT_ALLOWED: 'The path is right, the method is not; `allow` names those that are.',
   REQUEST_TIMEOUT: 'The request did not come in whole in time.',
   AMBIGUOUS: 'Several tasks have this id; `matches` lists them.',

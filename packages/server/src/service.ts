@@ -29,6 +29,8 @@ const pauses: Policy = { base: '200ms', cap: '10s', multiplier: 2, jitter: 'equa
 const LOOK_MS = 200;
 /** How long open requests have to come to their end. */
 const CLOSE_MS = 1500;
+/** A database of notifications that is away must not keep the rest from its work. */
+const NOTIFICATIONS_MS = 1000;
 
 /** What trying again does not heal. */
 const hopeless = new Set([
@@ -84,9 +86,10 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     ]);
     const parts = (wired = await wire(settings, options));
     const { observers, engine, instance, criteria, routing, gateway, idempotency } = parts;
+    const notifications = parts.notifications?.service;
     const { log, feed, metrics, health } = observers;
     const known = { settings, instance, engine, log, feed, metrics, health };
-    const context = { ...known, criteria, routing, gateway, idempotency };
+    const context = { ...known, criteria, routing, gateway, notifications, idempotency };
     // Before anybody can ask by them.
     await gateway?.start();
     await routing.start();
@@ -100,7 +103,8 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
 
   /** The engine, as soon as its store can be had. */
   async function begin(parts: Wired): Promise<void> {
-    const { engine, store, observers, criteria, keyPruner, member, responder } = parts;
+    const { engine, store, observers, criteria, keyPruner, member, responder, notifications } =
+      parts;
     const { log } = observers;
     for (let attempt = 1; !stopping.signal.aborted; attempt++) {
       try {
@@ -113,6 +117,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
         observers.started();
         criteria.started();
         keyPruner.start();
+        if (notifications) await within(NOTIFICATIONS_MS, startNotifications(notifications));
         // Not before: all members of a deployment answer by the seed that the store holds.
         member?.start();
         responder?.start();
@@ -149,11 +154,21 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     }
   }
 
+  async function startNotifications(notifications: NonNullable<Wired['notifications']>) {
+    try {
+      await notifications.start();
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      wired?.observers.log.error({ err: error }, 'notifications could not be started');
+    }
+  }
+
   async function stop(): Promise<void> {
     stopping.abort();
     await started?.catch(() => undefined);
     if (!wired) return;
-    const { observers, engine, criteria, routing, gateway, keyPruner, member, responder } = wired;
+    const { observers, engine, criteria, routing, gateway, keyPruner } = wired;
+    const { member, responder, notifications } = wired;
     observers.log.info('stopping: what runs is brought to its end');
     observers.stopping();
     // Ends the streams of events, which would keep their connections open.
@@ -167,6 +182,8 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     await criteria.stop();
     await routing.stop();
     await keyPruner.stop();
+    // Before the engine: what failed for good goes into its inbox.
+    await notifications?.stop();
     await engine.stop();
     observers.log.info('stopped');
   }

@@ -40,8 +40,8 @@ export interface NotificationRecord {
   /** The sum over all devices. */
   retryCount: number;
   /**
-   * When somebody must look at the record again: the earliest of its deliveries. Absent: never, since all is final and
-   * published.
+   * When somebody must look at the record again: the earliest of its deliveries, or where nothing was reported, its end.
+   * Absent: never, since all is final and published.
    */
   wakeAtMs?: number;
   createdAtMs: number;
@@ -50,7 +50,7 @@ export interface NotificationRecord {
 
 /** What was asked for. It never changes. */
 export interface Notification {
-  recipient: { userId: string; deviceIds?: readonly string[] };
+  recipient: Recipient;
   priority: Priority;
   notification: { title: string; body: string; [field: string]: unknown };
   data?: Readonly<Record<string, unknown>>;
@@ -60,6 +60,13 @@ export interface Notification {
   ttlMs: number;
   expiresAtMs: number;
   scheduledAtMs?: number;
+  quietHours?: QuietHours;
+}
+
+/** Without `deviceIds` a report may name any device. The notification's own quiet hours outrank those of its user. */
+export interface Recipient {
+  userId: string;
+  deviceIds?: readonly string[];
   quietHours?: QuietHours;
 }
 
@@ -84,18 +91,41 @@ export interface DeliveryRecord {
   /** Of Retrying: until when nobody else may begin, and by which token its owner is known. */
   leaseUntilMs?: number;
   lease?: string;
+  /** Of Retrying: leases of this attempt so far. Each one before the last was lost. */
+  leases?: number;
+  /** Of Retrying: somebody else has it now, and is to report on it. */
+  handedOver?: true;
+  /** Of PermanentFailure. */
+  reason?: FailureReason;
   /** When somebody must look at it again. Absent: never. */
   wakeAtMs?: number;
+  /** Its wake-up could not be scheduled. */
+  unscheduled?: true;
+  /** How often somebody looked since its state last changed: the looks get rarer. */
+  wakes?: number;
   /** What happened and is still to be told: each is published at least once, then removed. */
   unpublished: readonly Publication[];
   failure?: Failure;
 }
 
+/** Why it failed for good. */
+export const failureReasons = [
+  'EXHAUSTED',
+  'PERMANENT',
+  'DEAD_TOKEN',
+  'CONFIGURATION',
+  'RETRY_AFTER_TOO_LONG',
+  'WORKER_LOST',
+] as const;
+export type FailureReason = (typeof failureReasons)[number];
+
 /** `dead_letter`: to the dead-letter topic. `inbox`: an item for operators. `event`: to the events' topic. */
 export type Publication =
-  | { to: 'dead_letter'; atMs: number }
-  | { to: 'inbox'; atMs: number }
-  | { to: 'event'; type: string; atMs: number; data: Readonly<Record<string, unknown>> };
+  | { to: 'dead_letter' | 'inbox'; atMs: number; attempt?: number; reason?: FailureReason }
+  | { to: 'event'; type: EventType; atMs: number; data: Readonly<Record<string, unknown>> };
+
+export const eventTypes = ['retry_scheduled', 'delivered', 'failed', 'skipped', 'expired'] as const;
+export type EventType = (typeof eventTypes)[number];
 
 /** One attempt that ended. */
 export interface DeliveryAttempt {

@@ -12,6 +12,13 @@ import { Job } from './schemas/bulk.ts';
 import { Problem } from './schemas/common.ts';
 import { AnswerList, DelayAnswer, LimitAnswer } from './schemas/criteria.ts';
 import { Acted, Receipt, Receipts, ShownItem, Task, TaskDetail } from './schemas/retries.ts';
+import {
+  FailureDecision,
+  NotificationDetail,
+  NotificationItem,
+  ShownNotification,
+  SuccessDecision,
+} from './schemas/notifications.ts';
 import { Decision, Provider } from './schemas/routing.ts';
 import { ErasedItem, Group, Item, ItemDetail } from './schemas/review.ts';
 import { Lane } from './schemas/service.ts';
@@ -29,6 +36,7 @@ const tags = [
   { name: 'policies', description: 'How messages are retried.' },
   { name: 'criteria', description: 'Questions of a workflow engine: may this entity be retried?' },
   { name: 'route', description: 'Which provider comes next, and how providers do.' },
+  { name: 'notifications', description: 'Notifications whose failed deliveries are retried.' },
   { name: 'audit', description: 'What was decided, and what operators did.' },
   { name: 'events', description: 'What happens, as it happens.' },
   { name: 'service', description: 'Health, numbers, and this document.' },
@@ -60,6 +68,11 @@ export async function addDocument(
     AnswerList,
     Decision,
     Provider,
+    NotificationItem,
+    ShownNotification,
+    NotificationDetail,
+    FailureDecision,
+    SuccessDecision,
   ]) {
     app.addSchema(schema);
   }

@@ -43,7 +43,7 @@ export const createCases: Cases = {
             wakeAtMs: T0 + HOUR,
             unpublished: [
               { to: 'dead_letter', atMs: T0 },
-              { to: 'event', type: 'x.y', atMs: T0, data: { 'a.b': { $c: 1 } } },
+              { to: 'event', type: 'failed', atMs: T0, data: { 'a.b': { $c: 1 } } },
             ],
             failure: { class: 'transient', code: 'E', message: 'm', retryAfterMs: 5 },
           }),
