@@ -701,7 +701,7 @@ describe('the lanes of an instance', () => {
     await engine.pause('handler:a', 'ops');
     expect(await engine.lanes()).toMatchObject([
       { lane: 'handler:a', state: 'paused' },
-      { lane: 'handler:b', state: 'NO_HANDLER' },
+      { lane: 'handler:b', state: 'paused' },
     ]);
   });
 
