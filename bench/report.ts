@@ -1,4 +1,4 @@
-import { type Metric, type Result, times } from './result.ts';
+import { type Metric, type NotRun, type Result, times } from './result.ts';
 
 export interface Heading {
   suite: string;
@@ -8,15 +8,27 @@ export interface Heading {
 
 /** One line of `--json`. */
 export function jsonLine({ suite, case: name }: Heading, result: Result): string {
-  const { metric, redrive, peers } = result;
+  const { metric, redrive, peers, missing } = result;
   const rounded = Object.entries(peers).map(([peer, value]) => [peer, round(value)]);
   const line = { suite, case: name, metric, redrive: round(redrive) };
-  return JSON.stringify({ ...line, peers: Object.fromEntries(rounded) as Record<string, number> });
+  return JSON.stringify({
+    ...line,
+    peers: Object.fromEntries(rounded) as Record<string, number>,
+    ...(missing && Object.keys(missing).length > 0 ? { missing } : {}),
+  });
+}
+
+export function notRunLine({ suite, case: name }: Heading, { notRun }: NotRun): string {
+  return JSON.stringify({ suite, case: name, notRun });
+}
+
+export function notRunText({ suite, case: name, about }: Heading, { notRun }: NotRun): string {
+  return `${suite} · ${name}: ${about}\n  not run: ${notRun}`;
 }
 
 /** The same for a person: best first, with ratios to redrive, the verdicts and the notes. */
 export function table(heading: Heading, result: Result): string {
-  const { metric, redrive, peers, spread = {} } = result;
+  const { metric, redrive, peers, spread = {}, missing = {} } = result;
   const higherIsBetter = metric === 'ops/s';
   const rows = Object.entries({ redrive, ...peers })
     .toSorted((a, b) => (higherIsBetter ? b[1] - a[1] : a[1] - b[1]))
@@ -35,6 +47,7 @@ export function table(heading: Heading, result: Result): string {
     );
     return `  ${row[0] === 'redrive' ? '▸' : ' '} ${name}  ${cells.join('  ')}`.trimEnd();
   });
+  const absent = Object.entries(missing).map(([name, why]) => `    ${name}  not here: ${why}`);
   const verdicts = (result.verdicts ?? []).map(
     ({ target, measured, met }) => `  ${met ? '✓ met   ' : '✗ missed'} ${target}: ${measured}`,
   );
@@ -42,6 +55,7 @@ export function table(heading: Heading, result: Result): string {
   return [
     `${heading.suite} · ${heading.case}: ${heading.about}`,
     ...lines,
+    ...absent,
     ...verdicts,
     ...notes,
   ].join('\n');

@@ -10,9 +10,16 @@ export interface Result {
   peers: Record<string, number>;
   /** By name: how far a round usually was from the median, as a share of it. */
   spread?: Record<string, number>;
+  /** Who could not take part, and why: a machine without Redis has no BullMQ. */
+  missing?: Record<string, string>;
   verdicts?: Verdict[];
   /** What a reader must know to judge the figures. */
   notes?: string[];
+}
+
+/** A case that could not be run on this machine, and why. */
+export interface NotRun {
+  notRun: string;
 }
 
 /** A target, and whether it was reached. */

@@ -25,6 +25,15 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
       ...(['natsDeadLetterStreams', 'natsReplicas', 'natsRouting', 'natsRoutingSubject'] as const),
     ],
   ],
+  [
+    'Notifications',
+    [
+      ...(['notifications', 'notificationDelivery', 'deviceServiceUrl', 'mongodbUrl'] as const),
+      ...(['kafkaBrokers', 'notificationDeadLetters', 'notificationEvents'] as const),
+      ...(['notificationReports', 'notificationExisting', 'notificationConcurrency'] as const),
+      'notificationRetentionDays',
+    ],
+  ],
   ['Retries', ['defaultMaxRetries', 'baseDelayMs', 'maxDelayMs', 'concurrency', 'maxPayloadBytes']],
   ['Deliveries to URLs', ['httpAllow']],
   [

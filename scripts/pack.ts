@@ -11,6 +11,7 @@
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Entries, prune } from './pack-files.ts';
 
 /** What `prepare` changed, kept beside package.json until `restore` has undone it. */
 interface Backup {
@@ -34,11 +35,14 @@ export function prepare(folder: string, root: string): void {
   restore(folder);
   rmSync(join(folder, 'dist'), { recursive: true, force: true });
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const build = spawnSync(process.execPath, [tsc, '-b', folder], { stdio: 'inherit' });
+  // Sources are not published, so there is nothing that maps could lead to.
+  const options = ['--sourceMap', 'false', '--declarationMap', 'false'];
+  const build = spawnSync(process.execPath, [tsc, '-b', folder, ...options], { stdio: 'inherit' });
   if (build.status !== 0) throw new Error('tsc failed: nothing was packed');
 
   const original = readFileSync(join(folder, 'package.json'), 'utf8');
-  const packed = `${JSON.stringify(published(JSON.parse(original) as Manifest), null, 2)}\n`;
+  const manifest = JSON.parse(original) as Manifest;
+  const packed = `${JSON.stringify(published(manifest), null, 2)}\n`;
   const lent = LENDABLE.filter(
     (name) => existsSync(join(root, name)) && !existsSync(join(folder, name)),
   );
@@ -46,6 +50,8 @@ export function prepare(folder: string, root: string): void {
   write(folder, '.pack.json', JSON.stringify({ original, packed, lent } satisfies Backup));
   for (const name of lent) copyFileSync(join(root, name), join(folder, name));
   write(folder, 'package.json', packed);
+  const read = (path: string) => readFileSync(join(folder, path), 'utf8');
+  prune(join(folder, 'dist'), entriesOf(manifest, read));
 }
 
 /** Undoes `prepare`; does nothing where there is nothing to undo. */
@@ -62,6 +68,8 @@ export function restore(folder: string): void {
   }
   if (current === packed) write(folder, 'package.json', original);
   for (const name of lent) rmSync(join(folder, name), { force: true });
+  // Much of the build is missing by now: whoever needs it builds it again.
+  rmSync(join(folder, 'dist'), { recursive: true, force: true });
   rmSync(backupPath);
 }
 
@@ -75,6 +83,20 @@ export function published(manifest: Manifest): Manifest {
     ...(bin !== undefined && { bin: built(bin, (stem) => `./dist/${stem}.js`) }),
     ...(Object.keys(others).length > 0 && { scripts: others }),
   };
+}
+
+/** What a package exports, and what it runs, as stems of files of its build: `index`, `cli/main`. */
+export function entriesOf({ exports, bin }: Manifest, read: (path: string) => string): Entries {
+  const exported: string[] = [];
+  const ran: string[] = [];
+  built(exports, (stem) => exported.push(stem));
+  built(bin, (stem) => ran.push(stem));
+  // A file that runs as it is names what it loads.
+  for (const path of Object.values(Object(bin) as Record<string, string>)) {
+    if (path.startsWith('./src/')) continue;
+    for (const [, stem] of read(path).matchAll(/'\.\.\/dist\/(.+?)\.js'/g)) ran.push(stem!);
+  }
+  return { exported, ran };
 }
 
 function withTypes(stem: string): unknown {

@@ -1,6 +1,7 @@
 import type { Case, Verdict } from '../result.ts';
 import { Actor } from './actors.ts';
-import { Grounds, type Ground } from './grounds.ts';
+import { present } from '../missing.ts';
+import { Grounds, type Ground, serverOf } from './grounds.ts';
 import type { PlayerName } from './players.ts';
 import { type Figure, figureOf, noiseNote, percentile, spreadOf, takeTurns } from './turns.ts';
 
@@ -24,11 +25,17 @@ export const drift: Case = {
     const notes = [noiseNote()];
     await using places = new Grounds();
     const play = (name: PlayerName) => driftOnce(name, places, spanMs);
-    const names = Object.keys(grounds) as PlayerName[];
+    const all = (Object.keys(grounds) as PlayerName[]).map((name) => ({ name }));
+    const { here, missing } = present(all, ({ name }) => serverOf[grounds[name]!]);
+    const names = here.map(({ name }) => name);
     const close = names.filter((name) => !pollers.includes(name));
     const lateMs: Partial<Record<PlayerName, number[][]>> = {
       ...(await takeTurns(close, Math.max(1, turns - 2), play)),
-      ...(await takeTurns(pollers, 1, play)),
+      ...(await takeTurns(
+        names.filter((name) => pollers.includes(name)),
+        1,
+        play,
+      )),
     };
     const at = (share: number): Record<string, Figure> =>
       Object.fromEntries(
@@ -45,7 +52,8 @@ export const drift: Case = {
       redrive,
       peers,
       spread: spreadOf(Object.entries(p99)),
-      verdicts: judge(values),
+      missing,
+      verdicts: 'bullmq' in peers ? judge(values) : [],
       notes: [`p50: ${halves.join(', ')}`, ...notes],
     };
   },

@@ -4,15 +4,24 @@ import { join } from 'node:path';
 import {
   type PostgresServer,
   type RedisServer,
+  type ServiceName,
   startPostgres,
   startRedis,
 } from '@redrive/services';
 import { Redis } from 'ioredis';
 import pg from 'pg';
+import { requireServer } from '../missing.ts';
 import { parentOf } from './cpu.ts';
 import { until } from './tally.ts';
 
 export type Ground = 'postgres' | 'redis' | 'file';
+
+/** What has to be there for it; a file needs nothing. */
+export const serverOf: Readonly<Record<Ground, ServiceName | undefined>> = {
+  postgres: 'PostgreSQL 15',
+  redis: 'Redis',
+  file: undefined,
+};
 
 /** An empty place for one turn. */
 export interface Place {
@@ -35,13 +44,15 @@ export class Grounds implements AsyncDisposable {
   #places = 0;
 
   async place(ground: Ground): Promise<Place> {
+    const server = serverOf[ground];
+    if (server !== undefined) requireServer(server);
     switch (ground) {
       case 'postgres':
         return this.#database();
       case 'redis': {
         this.#redis ??= await redisServer();
-        const { server, pid } = this.#redis;
-        return { address: server.url, serverPid: pid, rest: noWork, remove: noWork };
+        const { url } = this.#redis.server;
+        return { address: url, serverPid: this.#redis.pid, rest: noWork, remove: noWork };
       }
       case 'file': {
         this.#folder ??= temporaryFolder();

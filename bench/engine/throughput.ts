@@ -2,7 +2,8 @@ import type { Effort } from '../harness.ts';
 import type { Result } from '../result.ts';
 import { Actor } from './actors.ts';
 import { cpuMs } from './cpu.ts';
-import { Grounds, type Ground } from './grounds.ts';
+import { present } from '../missing.ts';
+import { Grounds, type Ground, serverOf } from './grounds.ts';
 import type { PlayerName } from './players.ts';
 import { figureOf, noiseNote, spreadOf, takeTurns } from './turns.ts';
 
@@ -27,10 +28,11 @@ interface Turn {
 /** Tasks a second: in turns, each turn in an empty place, on the same servers. */
 export async function throughput(
   skill: Skill,
-  contestants: readonly Contestant[],
+  all: readonly Contestant[],
   { turns, tasks, leadIn = tasks }: Pick<Effort, 'turns' | 'tasks'> & { leadIn?: number },
 ): Promise<Result> {
   const notes = [noiseNote()];
+  const { here: contestants, missing } = present(all, ({ ground }) => serverOf[ground]);
   await using grounds = new Grounds();
   const actors = new Map(contestants.map(({ name, player }) => [name, new Actor(player)]));
   const play = (name: string, count: number) =>
@@ -46,7 +48,7 @@ export async function throughput(
     // Once for nothing: everything is compiled, and the server has grown its files, before it counts.
     for (const name of names) await play(name, leadIn);
     const played = await takeTurns(names, turns, (name) => play(name, tasks));
-    return { ...resultOf(names, played), notes: [cpuNote(names, played), ...notes] };
+    return { ...resultOf(names, played), missing, notes: [cpuNote(names, played), ...notes] };
   } finally {
     for (const actor of actors.values()) await actor.end();
   }

@@ -9,6 +9,11 @@ export function bestPeer({ metric, peers }: Result): string {
   return best;
 }
 
+/** Verdicts on those who took part: of one who is missing there is nothing to say. */
+export function among({ peers }: Result, byPeer: Record<string, () => Verdict>): Verdict[] {
+  return Object.entries(byPeer).flatMap(([peer, judge]) => (peer in peers ? [judge()] : []));
+}
+
 /** A rate that is at least so many times another one. */
 export function atLeast(ratio: number, rate: number, than: number, text: string): Verdict {
   const measured = rate / than;

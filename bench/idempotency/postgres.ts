@@ -1,6 +1,7 @@
 import { postgresIdempotency } from '@redrive/engine/postgres';
 import { startPostgres } from '@redrive/services';
 import pg from 'pg';
+import { requireServer } from '../missing.ts';
 import { race } from '../race.ts';
 import type { Case } from '../result.ts';
 import { crowd, effect, judged, redriveOn } from './crowd.ts';
@@ -11,6 +12,7 @@ export const postgresCase: Case = {
   name: 'postgres',
   about: 'the same in PostgreSQL, 8 connections',
   async run(effort) {
+    requireServer('PostgreSQL 18');
     await using server = await startPostgres({ version: 18 });
     const pool = new pg.Pool({ connectionString: server.url, max: CONNECTIONS });
     const store = postgresIdempotency({ url: server.url, maxConnections: CONNECTIONS });

@@ -4,6 +4,7 @@ import { Idempotency } from '@node-idempotency/core';
 import { createClient } from '@redis/client';
 import { redisIdempotency } from '@redrive/engine/redis';
 import { startRedis } from '@redrive/services';
+import { requireServer } from '../missing.ts';
 import { race } from '../race.ts';
 import type { Case } from '../result.ts';
 import { crowd, effect, EFFECT, judged, redriveOn } from './crowd.ts';
@@ -12,6 +13,7 @@ export const redisCase: Case = {
   name: 'redis',
   about: 'the same in Redis without persistence, one connection',
   async run(effort) {
+    requireServer('Redis');
     await using server = await startRedis();
     const client = await connected(server.url);
     const connection = await connected(server.url);

@@ -2,6 +2,7 @@ import amqp, { type ChannelModel } from 'amqplib';
 import { type RabbitmqServer, startRabbitmq } from '@redrive/services';
 import { cpuMs } from '../engine/cpu.ts';
 import { Grounds, type Place } from '../engine/grounds.ts';
+import { requireServer } from '../missing.ts';
 import { Listener } from './listener.ts';
 import { retryMessage } from './messages.ts';
 import { untilNumber } from './sql.ts';
@@ -139,6 +140,7 @@ interface Broker {
 }
 
 async function startBroker(): Promise<Broker> {
+  requireServer('RabbitMQ');
   const server = await startRabbitmq();
   const pid = Number((await server.ctl('eval', 'os:getpid().')).replace(/\D/g, ''));
   return { server, connection: await amqp.connect(server.url), pid };

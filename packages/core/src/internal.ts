@@ -11,6 +11,7 @@ export {
   readFields,
   type Values,
 } from './options/fields.ts';
+export { olderNode } from './options/node-version.ts';
 export { bodyUnavailable } from './idempotency/http/body.ts';
 export { type Exchange, type KeyedRequest, serveOnce } from './idempotency/http/exchange.ts';
 export { type HttpSettings, readHttpOptions } from './idempotency/http/http-options.ts';
@@ -21,7 +22,9 @@ export {
   type KeptResponse,
   releasesKey,
 } from './idempotency/http/response-record.ts';
+export { overlay, type PolicyLayer } from './policy/overlay.ts';
 export { defined } from './policy/policy.ts';
 export { hash64, unitRandom } from './policy/random.ts';
+export { isIdempotencyStore } from './idempotency/store.ts';
 export { answerOf, claimOf, isHeldBy, type KeyEntry, recordedOf } from './idempotency/entry.ts';
 export { freshId, reportFault, systemClock } from './system.ts';

@@ -18,36 +18,31 @@ import type { Intake } from './intake/intake.ts';
 import type { JobRunner } from './inbox/job-runner.ts';
 import type { LaneReporter } from './lanes/lane-report.ts';
 import type { Lanes } from './lanes/lanes.ts';
-import {
-  type Accepted,
-  type Arrival,
-  cancel,
-  type Change,
-  expedite,
-  succeed,
-} from './model/moves.ts';
+import { type Accepted, type Arrival, cancel, expedite, succeed } from './model/moves.ts';
 import type { Observer } from './audit/observer.ts';
 import type { Outbox } from './outbox.ts';
 import { closeAll, persist, within } from './patience.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { RawItem } from './ports/inbox.ts';
-import type { TaskKey, TaskQuery } from './ports/schedule.ts';
+import type { TaskQuery } from './ports/schedule.ts';
 import type { Census, Store } from './ports/store.ts';
 import type { Pruner } from './pruner.ts';
 import type { FailureReport, Reported, Reporter } from './intake/report.ts';
 import type { Settler } from './dispatch/settler.ts';
 import {
-  checkedId,
   checkedLane,
   checkedLimit,
   destinationOf,
   type Submission,
   type SubmitOptions,
+  txOf,
 } from './intake/submission.ts';
+import { checkObject } from './intake/submission-faults.ts';
 import { firstDue, type Submitted, type Submitter } from './intake/submitter.ts';
 import type { Destination, Task } from './model/task.ts';
+import { TaskActions } from './inbox/task-actions.ts';
 import type { Trail } from './audit/trail.ts';
-import { UnservedLanes } from './dispatch/unserved.ts';
+import type { UnservedLanes } from './dispatch/unserved.ts';
 import { type Shared, wire } from './wiring.ts';
 
 /** After an abort, so much time for handlers to notice; and for each part to close. */
@@ -79,6 +74,7 @@ export class DurableEngine {
   readonly inbox: EngineInbox;
   readonly #sources: SourceConsumer[] = [];
   readonly #unserved: UnservedLanes;
+  readonly #actions: TaskActions;
   /** Ends what would otherwise be tried for ever. */
   readonly #ending = new AbortController();
   /** Somebody asked twice to stop. */
@@ -113,8 +109,13 @@ export class DurableEngine {
     this.#observer = parts.observer;
     this.#runner = parts.runner;
     this.#hook = parts.hook;
-    this.#unserved = new UnservedLanes(parts.host.log);
+    this.#unserved = parts.unserved;
     this.inbox = parts.inbox;
+    this.#actions = new TaskActions(opened, (...about) => {
+      parts.observer.acted(...about);
+      // A bulk job may have waited for this.
+      parts.runner.settled();
+    });
   }
 
   handle(name: string, ...rest: [Handler<never>] | [HandlerOptions, Handler<never>]): this {
@@ -122,8 +123,8 @@ export class DurableEngine {
       throw new EngineError('INVALID_ENGINE', 'A handler has a name, which is not a URL.');
     }
     const run = rest.at(-1) as Handler<never>;
-    const { schema, ...lane } = (rest.length > 1 ? rest[0] : {}) as HandlerOptions;
-    this.#dispatcher.expect([this.#directory.add(name, lane, { schema, run })]);
+    const { schema, idempotent, ...lane } = (rest.length > 1 ? rest[0] : {}) as HandlerOptions;
+    this.#dispatcher.expect([this.#directory.add(name, lane, { schema, run }, idempotent)]);
     return this;
   }
 
@@ -132,19 +133,21 @@ export class DurableEngine {
     payload: unknown,
     options: SubmitOptions & { tx?: unknown } = {},
   ): Promise<Submitted> {
+    checkObject(options, 'The options of a submit');
     const { tx, ...rest } = options;
     await this.#ready(tx);
     const submission = { ...rest, to, payload };
     const arrival = await this.#patiently(async () => this.#submitter.prepare(submission), tx);
     const status = await this.#patiently(() => this.#add(arrival, tx), tx);
     this.#wereAccepted([arrival], [status]);
-    return { id: arrival.task.messageId, status: status === 'duplicate' ? status : 'accepted' };
+    return this.#submitter.answerOf(arrival, status);
   }
 
   async submitMany(
     tasks: readonly Submission[],
-    { tx }: { tx?: unknown } = {},
+    options: { tx?: unknown } = {},
   ): Promise<(Submitted | Rejected)[]> {
+    const tx = txOf(options);
     await this.#ready(tx);
     return this.#submitter.many(tasks, async (arrivals) => {
       const store = () =>
@@ -191,23 +194,22 @@ export class DurableEngine {
   }
 
   cancel(id: string, to?: string | Destination, options?: By) {
-    return this.#change('cancel', id, to, options, cancel);
+    return this.#actions.change('cancel', id, to, options, cancel);
   }
 
   async expedite(id: string, to?: string | Destination, options?: By) {
-    const result = await this.#change('expedite', id, to, options, expedite);
+    const result = await this.#actions.change('expedite', id, to, options, expedite);
     const task = result === 'expedited' ? await this.get(id, to) : undefined;
     if (task) this.#dispatcher.expect([task.lane]);
     return result;
   }
 
   succeeded(id: string, to?: string | Destination, options?: By) {
-    return this.#change('succeeded', id, to, options, succeed);
+    return this.#actions.change('succeeded', id, to, options, succeed);
   }
 
-  async get(id: string, to?: string | Destination): Promise<Task | undefined> {
-    const key = await this.#keyOf(id, to);
-    return key && this.#store.get(key);
+  get(id: string, to?: string | Destination): Promise<Task | undefined> {
+    return this.#actions.get(id, to);
   }
 
   async list(query: TaskQuery): Promise<Task[]> {
@@ -225,10 +227,12 @@ export class DurableEngine {
     return this.#laneReporter.counts();
   }
 
-  async pause(lane: string, by?: string): Promise<void> {
+  async pause(lane: string, by?: string): Promise<{ known: boolean }> {
     await this.#open();
-    await this.#lanes.pause(checkedLane(lane), by);
+    const known = await this.#laneReporter.knows(checkedLane(lane));
+    await this.#lanes.pause(lane, by);
     this.#observer.acted('pause', { lane, by });
+    return { known };
   }
 
   async resume(lane: string, by?: string): Promise<void> {
@@ -355,46 +359,17 @@ export class DurableEngine {
 
   async #add(arrival: Arrival, tx: unknown): Promise<Accepted> {
     if (tx === undefined) return this.#intake.add(arrival);
-    const [result] = await this.#intake.store([arrival], tx);
-    return result!;
+    const [answer] = await this.#intake.store([arrival], tx);
+    if (typeof answer === 'string') return answer;
+    throw answer!.error;
   }
 
   /** Wakes the dispatcher once per lane, however many were stored. */
   #wereAccepted(arrivals: readonly Arrival[], results: readonly (Accepted | object)[]): void {
-    if (!this.#dispatches) return;
-    const first = firstDue(arrivals, results, this.#lanes.nowMs);
-    for (const [lane, inMs] of first) {
-      if (this.#directory.serves(lane)) this.#dispatcher.expect([lane], inMs);
-      // Whoever only submits does so for others.
-      else if (this.#started) this.#unserved.saw(lane);
+    const isStarted = this.#dispatches && this.#started !== undefined;
+    for (const [lane, inMs] of firstDue(arrivals, results, this.#lanes.nowMs)) {
+      if (!this.#directory.serves(lane)) this.#unserved.saw(lane, isStarted);
+      else if (this.#dispatches) this.#dispatcher.expect([lane], inMs);
     }
-  }
-
-  async #change<T>(
-    action: string,
-    id: string,
-    to: string | Destination | undefined,
-    { by }: By = {},
-    move: (task: Task | undefined, nowMs: number) => Change<T>,
-  ): Promise<T | 'unknown'> {
-    const key = await this.#keyOf(id, to);
-    if (!key) return 'unknown';
-    const [result] = await this.#store.change([key], move);
-    this.#observer.acted(action, { messageId: id, by, details: { result } });
-    // A bulk job may have waited for this.
-    this.#runner.settled();
-    return result!;
-  }
-
-  async #keyOf(id: string, to: string | Destination | undefined): Promise<TaskKey | undefined> {
-    await this.#open();
-    const messageId = checkedId(id);
-    if (to !== undefined) return { messageId, destination: destinationOf(to) };
-    const [task, another] = await this.#store.list({ messageId, limit: 2 });
-    if (another) {
-      const message = `There are several tasks ${id}: say which destination is meant.`;
-      throw new EngineError('INVALID_TASK', message);
-    }
-    return task && { id: task.id };
   }
 }

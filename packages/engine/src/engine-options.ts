@@ -1,19 +1,26 @@
+import { inspect } from 'node:util';
 import {
   ConfigError,
   type Clock,
-  type DefinedPolicy,
   type Duration,
   type Fault,
+  type IdempotencyStore,
   type Policy,
   type Random,
 } from 'redrive';
-import { defaultOf, type Fields, nearest, readFields, type Values } from 'redrive/internal';
+import {
+  defaultOf,
+  type Fields,
+  isIdempotencyStore,
+  nearest,
+  readFields,
+  type Values,
+} from 'redrive/internal';
 import type { InboxEntry } from './inbox/entry-hook.ts';
 import { EngineError } from './errors.ts';
 import type { EngineEvent } from './events.ts';
 import type { Log } from './host.ts';
 import type { LaneSettings } from './lanes/lanes.ts';
-import { defaultPolicy, durablePolicy } from './dispatch/policies.ts';
 import type { AuditOptions, AuditSink } from './ports/audit.ts';
 import type { Broker } from './ports/broker.ts';
 import type { Delivery } from './ports/delivery.ts';
@@ -29,7 +36,7 @@ export interface EngineOptions {
   /** Beside local handlers: `http()` for URLs. */
   deliveries?: readonly Delivery[];
   brokers?: readonly Broker[];
-  /** The policy of a task that names none. */
+  /** The policy of a task for which nobody says otherwise: what it leaves out is that of the default. */
   policy?: Policy;
   /** Policies that a submit may name. */
   policies?: Readonly<Record<string, Policy>>;
@@ -51,6 +58,11 @@ export interface EngineOptions {
   retention?: { done?: Duration; retried?: Duration; cancelled?: Duration };
   /** The inbox: how long closed items are kept (30 days), from how many open ones on it is full, who is told of new ones. */
   inbox?: InboxOptions;
+  /**
+   * Where the keys of idempotent handlers are kept: the store's own keys unless given. It stays yours to close. One with
+   * transactions, such as `postgresIdempotency(pool)`, gives those handlers a `tx`.
+   */
+  idempotency?: IdempotencyStore;
   /** False: it takes in and answers, but delivers nothing, prunes nothing and runs no bulk jobs. */
   dispatch?: boolean;
   /** How long `stop` waits for what runs before it aborts it (10 s). */
@@ -94,6 +106,7 @@ export interface LaneOptions {
    * allows in it. The burst is 100 ms worth unless given, and 1 up to 2 per second.
    */
   rate?: number | { perSecond: number; burst?: number };
+  /** The fields in which its tasks differ from the policy of the engine. */
   policy?: Policy;
 }
 
@@ -113,7 +126,8 @@ export interface EngineSettings {
     onEntry?: (entry: InboxEntry) => unknown;
   };
   onUnavailable: 'fail' | 'wait';
-  policy: DefinedPolicy;
+  /** How long it is remembered that the task of an idempotent handler is done. */
+  recordsKeptMs: number;
 }
 
 const MiB = 1024 * 1024;
@@ -176,13 +190,27 @@ export function engineSettings(options: EngineOptions): EngineSettings {
     onUnavailable: given['onUnavailable'] as 'fail' | 'wait',
     retention: { done, retried, cancelled },
     inbox: { retentionMs, maxItems, debounceMs, ...(onEntry ? { onEntry } : {}) },
-    policy: options.policy ? durablePolicy(options.policy) : defaultPolicy,
+    // At least as long as the row of a task that is over.
+    recordsKeptMs: Math.max(done, retentionMs),
   };
 }
 
-export function laneSettings(options: LaneOptions, leaseMs: number): LaneSettings {
-  const { policy, rate, ...data } = options;
-  const attemptTimeout = policy && durablePolicy(policy).attemptTimeout;
+/** An option that is true, false or absent. */
+export function isOn(name: string, given: unknown): boolean {
+  if (given === undefined || typeof given === 'boolean') return given === true;
+  throw new EngineError(
+    'INVALID_ENGINE',
+    `The option '${name}' is true or false, not ${inspect(given)}.`,
+  );
+}
+
+/** `attemptTimeout` is that of the lane's whole policy. */
+export function laneSettings(
+  options: LaneOptions,
+  leaseMs: number,
+  attemptTimeout?: number,
+): LaneSettings {
+  const { policy: _, rate, ...data } = options;
   const timeoutOfPolicy = attemptTimeout === undefined ? {} : { timeout: attemptTimeout };
   const faults: Fault[] = [];
   const rated = rate === undefined ? {} : { rate: laneRate(rate, faults) };
@@ -237,7 +265,7 @@ function pick(options: object, fields: Fields): Values {
 
 /** Every option that there is: a slip in a name must not be ignored in silence. */
 const optionNames =
-  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention inbox dispatch grace audit review on log clock random instance defer'.split(
+  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention inbox idempotency dispatch grace audit review on log clock random instance defer'.split(
     ' ',
   );
 
@@ -247,6 +275,13 @@ export function checkNames(options: EngineOptions): void {
     const near = nearest(name, optionNames);
     const hint = near ? ` Did you mean '${near}'?` : '';
     throw new EngineError('INVALID_ENGINE', `There is no option '${name}'.${hint}`);
+  }
+  const { idempotency } = options;
+  if (idempotency !== undefined && !isIdempotencyStore(idempotency)) {
+    throw new EngineError(
+      'INVALID_ENGINE',
+      'The option `idempotency` is no idempotency store: pass postgresIdempotency(url), redisIdempotency(url) or another one.',
+    );
   }
   if (typeof (options.store as Store | undefined)?.claim !== 'function') {
     throw new EngineError(

@@ -1,8 +1,12 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { virtualClock } from 'redrive/testing';
 import { memory } from './adapters/memory/index.ts';
-import { createEngine } from './engine.ts';
+import { sqlite } from './adapters/sqlite/index.ts';
+import { createEngine, type Rejected } from './engine.ts';
 import { EngineError } from './errors.ts';
 import { createTestEngine } from './testing/index.ts';
 import type { Delivery } from './ports/delivery.ts';
@@ -41,7 +45,20 @@ const bad: [string, object, string, string][] = [
   ['too large a payload', { to: 'any', payload: 'x'.repeat(1000) }, 'PAYLOAD_TOO_LARGE', 'payload'],
   ['a payload that is no JSON', { to: 'any', payload: 7n }, 'INVALID_PAYLOAD', 'payload'],
   ['a policy nobody knows', { to: 'any', policy: 'pateint' }, 'UNKNOWN_POLICY', 'policy'],
-  ['a policy with faults', { to: 'any', policy: { maxAttempts: 0 } }, 'UNKNOWN_POLICY', 'policy'],
+  [
+    'a policy with faults',
+    { to: 'any', policy: { maxAttempts: 0 } },
+    'INVALID_POLICY',
+    'policy.maxAttempts',
+  ],
+  ['an option that is misspelt', { to: 'any', dedupekey: 'a' }, 'INVALID_TASK', 'dedupekey'],
+  ['a delay that is none', { to: 'any', delay: 'soon' }, 'INVALID_TASK', 'delay'],
+  ['a delay that is too long', { to: 'any', delay: '4000d' }, 'INVALID_TASK', 'delay'],
+  ['a delay and a time', { to: 'any', delay: '1h', dueAt: 7 }, 'INVALID_TASK', 'delay'],
+  ['too few attempts', { to: 'any', maxAttempts: 0 }, 'INVALID_TASK', 'maxAttempts'],
+  ['an ordering key that is none', { to: 'any', orderingKey: '' }, 'INVALID_TASK', 'orderingKey'],
+  ['a rule that is none', { to: 'any', onConflict: 'ignore' }, 'INVALID_TASK', 'onConflict'],
+  ['an end that is none', { to: 'any', onDead: 'skip' }, 'INVALID_TASK', 'onDead'],
   ['an id that is none', { to: 'any', id: 'order-7' }, 'INVALID_ID', 'id'],
   ['a key that is none', { to: 'any', dedupeKey: '' }, 'INVALID_TASK', 'dedupeKey'],
   ['a time that is none', { to: 'any', dueAt: 'tomorrow' }, 'INVALID_TASK', 'dueAt'],
@@ -82,8 +99,97 @@ describe('a task that cannot be accepted', () => {
     const engine = checkedEngine();
     const { to, payload, ...options } = one as { to: 'any'; payload: unknown };
     const error: unknown = await engine.submit(to, payload, options).catch((e: unknown) => e);
-    const isPolicy = typeof (options as { policy?: unknown }).policy === 'object';
-    expect(error).toMatchObject({ code: isPolicy ? 'INVALID_POLICY' : code });
+    expect(error).toMatchObject({ name: 'EngineError', code });
+    expect(await engine.list({ limit: 10 })).toEqual([]);
+  });
+
+  it('for two things names both, whatever they are', async () => {
+    const engine = checkedEngine();
+    const fields = (one: object) => Object.keys(Object(one) as object).filter((n) => n !== 'to');
+    const known: string[] = [];
+    for (const [i, [, one, , path]] of bad.entries()) {
+      for (const [, other, , otherPath] of bad.slice(i + 1)) {
+        const [to, otherTo] = [one, other].map((each) => (Object(each) as { to?: string }).to);
+        // Of two destinations, payloads or times there is only one.
+        const isOne = to === undefined || otherTo === undefined || ![to, otherTo].includes('any');
+        const mixed = [...fields(one), ...fields(other)];
+        const clash = [
+          ['delay', 'dueAt'],
+          ['id', 'dedupeKey'],
+        ].some((pair) => pair.every((name) => mixed.includes(name)));
+        if (isOne || clash || new Set(mixed).size < mixed.length) continue;
+        const both = { ...one, ...other, to: to === 'any' ? otherTo : to };
+        const [{ faults }] = (await engine.submitMany([both as never])) as [Rejected];
+        expect(faults.map((fault) => fault.path).sort()).toEqual([path, otherPath].sort());
+        known.push(`${path} ${otherPath}`);
+      }
+    }
+    expect(known.length).toBeGreaterThan(100);
+  });
+
+  it('has one error for all its faults, whose code is that of the first', async () => {
+    const engine = checkedEngine();
+    const policy = { base: 'soon', retries: 3 } as object;
+    const options = { policy, dueat: 7, expiresAt: Number.NaN } as object;
+    const error = await engine.submit('any', 7n, options).catch((e: unknown) => e);
+    expect(error).toMatchObject({
+      name: 'EngineError',
+      code: 'INVALID_TASK',
+      faults: [
+        { path: 'dueat', code: 'INVALID_TASK', message: expect.stringContaining("'dueAt'?") },
+        { path: 'policy.base', code: 'INVALID_DURATION' },
+        { path: 'policy.retries', code: 'UNKNOWN_FIELD' },
+        { path: 'payload', code: 'INVALID_PAYLOAD' },
+        { path: 'expiresAt', code: 'INVALID_TASK' },
+      ],
+      message: expect.stringMatching(/^The task has 5 faults:\n {2}dueat: There is no option/),
+    });
+    const rejected = await engine.submitMany([{ ...options, to: 'any', payload: 7n }]);
+    expect(rejected).toEqual([
+      {
+        status: 'rejected',
+        code: 'INVALID_TASK',
+        path: 'dueat',
+        message: "There is no option 'dueat'. Did you mean 'dueAt'?",
+        faults: (error as EngineError).faults,
+      },
+    ]);
+  });
+
+  it.each([
+    ['dedupekey', 'dedupeKey'],
+    ['jobId', 'dedupeKey'],
+    ['retries', 'maxAttempts'],
+    ['runAt', 'dueAt'],
+    ['delayMs', 'delay'],
+    ['orderkey', undefined],
+    ['headers', 'context'],
+    ['onConflcit', 'onConflict'],
+    ['zzz', undefined],
+  ])('for the option %s says what may be meant', async (name, near) => {
+    const error = await checkedEngine()
+      .submit('any', 1, { [name]: 'a' })
+      .catch((e: unknown) => e as Error);
+    const { message } = error as Error;
+    const [, hint] = /^There is no option '\w+'\.(?: Did you mean '(\w+)'\?.*)?$/.exec(message)!;
+    expect(message).toContain(`'${name}'`);
+    expect(hint).toBe(near);
+  });
+
+  it('for options that are none, or that submitMany does not have, is refused', async () => {
+    const engine = checkedEngine();
+    for (const options of [null, 'a', 7]) {
+      await expect(engine.submit('any', 1, options as never)).rejects.toMatchObject({
+        code: 'INVALID_TASK',
+      });
+    }
+    const misspelt = { transaction: {} } as object;
+    await expect(engine.submitMany([], misspelt)).rejects.toThrow(
+      "There is no option 'transaction'.",
+    );
+    await expect(engine.submitMany([], null as never)).rejects.toMatchObject({
+      code: 'INVALID_TASK',
+    });
     expect(await engine.list({ limit: 10 })).toEqual([]);
   });
 
@@ -127,7 +233,7 @@ describe('submitted work', () => {
     const engine = createTestEngine();
     const one = await engine.submit('orders', 1, { dedupeKey: 'a' });
     expect(one.status).toBe('accepted');
-    expect(await engine.submit('orders', 2, { dedupeKey: 'a' })).toEqual({
+    expect(await engine.submit('orders', 1, { dedupeKey: 'a' })).toEqual({
       id: one.id,
       status: 'duplicate',
     });
@@ -139,10 +245,86 @@ describe('submitted work', () => {
     expect(
       await engine.submitMany([
         { to: 'orders', payload: 3, dedupeKey: 'b' },
-        { to: 'orders', payload: 4, dedupeKey: 'b' },
+        { to: 'orders', payload: 3, dedupeKey: 'b' },
       ]),
     ).toMatchObject([{ status: 'accepted' }, { status: 'duplicate' }]);
     expect(await engine.list({ limit: 10 })).toHaveLength(3);
+  });
+
+  it.each(['memory', 'sqlite'] as const)(
+    'is refused for a known key with another payload, or left out where that is wanted, on %s',
+    async (kind) => {
+      const folder = mkdtempSync(join(tmpdir(), 'redrive-submit-'));
+      onTestFinished(() => rmSync(folder, { recursive: true }));
+      const store = kind === 'memory' ? memory() : sqlite(join(folder, 'tasks.db'));
+      const engine = createEngine({ store, log: silent });
+      const code = 'IDEMPOTENCY_MISMATCH';
+      const known = await engine.submit('orders', { a: 1 }, { dedupeKey: 'a' });
+      const again = (options: object, payload: unknown = { a: 2 }) =>
+        engine.submit('orders', payload, options).catch((error: unknown) => error);
+      expect(await again({ dedupeKey: 'a' })).toMatchObject({
+        name: 'EngineError',
+        code,
+        faults: [{ path: 'payload', code }],
+        message: expect.stringContaining(known.id),
+      });
+      const left = { id: known.id, status: 'duplicate' };
+      expect(await again({ dedupeKey: 'a', onConflict: 'duplicate' })).toEqual(left);
+      expect(await again({ dedupeKey: 'a', onConflict: 'reject' })).toMatchObject({ code });
+      expect(await again({ dedupeKey: 'a' }, { a: 1 })).toEqual(left);
+      expect(await again({ dedupeKey: 'a' }, Buffer.from('{"a":1}'))).toEqual(left);
+      // An id of one's own says which message it is.
+      expect(await again({ id: known.id })).toEqual(left);
+      expect(await again({ id: known.id, onConflict: 'reject' })).toMatchObject({ code });
+      const many = [
+        { to: 'orders', payload: { a: 2 }, dedupeKey: 'a' },
+        { to: 'orders', payload: 1, dedupeKey: 'b' },
+        { to: 'orders', payload: 2, dedupeKey: 'b' },
+        { to: 'orders', payload: 3, dedupeKey: 'b', onConflict: 'duplicate' },
+      ] as const;
+      expect(await engine.submitMany(many)).toMatchObject([
+        { status: 'rejected', code, path: 'payload' },
+        { status: 'accepted' },
+        { status: 'rejected', code, path: 'payload' },
+        { status: 'duplicate' },
+      ]);
+      const stored = await engine.list({ limit: 10 });
+      expect(stored.map(({ payload }) => Buffer.from(payload).toString())).toEqual([
+        '1',
+        '{"a":1}',
+      ]);
+      await engine.stop();
+    },
+  );
+
+  it('is not compared with what an operator has changed or erased', async () => {
+    const engine = createTestEngine<object>().handle('orders', () => {
+      throw Object.assign(new Error('never'), { status: 404 });
+    });
+    const submit = (key: string, a: number) => engine.submit('orders', { a }, { dedupeKey: key });
+    for (const key of ['edited', 'erased']) await submit(key, 1);
+    await engine.drain();
+    const [edited, erased] = await engine.inbox();
+    await engine.inbox.replay(edited!.id, { payload: { a: 2 } });
+    await engine.inbox.erase(erased!.id);
+    for (const key of ['edited', 'erased']) {
+      expect(await submit(key, 1)).toMatchObject({ status: 'duplicate' });
+    }
+  });
+
+  it('with a delay is due after it, by the clock of the store', async () => {
+    const engine = createTestEngine();
+    const at: number[] = [];
+    engine.handle('a', () => void at.push(engine.clock.now()));
+    const now = engine.clock.now();
+    await engine.submit('a', 1, { delay: '1h' });
+    const [many] = await engine.submitMany([{ to: 'a', payload: 2, delay: 7_200_000 }]);
+    await engine.submit('a', 3, { delay: 0 });
+    expect(await engine.get((many as { id: string }).id)).toMatchObject({
+      dueAtMs: now + 7_200_000,
+    });
+    await engine.advance('3h');
+    expect(at.map((ms) => ms - now)).toEqual([0, 3_600_000, 7_200_000]);
   });
 
   it('goes in by the thousand, in bounded batches', async () => {

@@ -21,6 +21,7 @@ import { Reporter } from './intake/report.ts';
 import { Settler } from './dispatch/settler.ts';
 import { Submitter } from './intake/submitter.ts';
 import { Trail } from './audit/trail.ts';
+import { UnservedLanes } from './dispatch/unserved.ts';
 
 const MAX_HELD = 5000;
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
@@ -44,7 +45,7 @@ export function wire(
   const host = hostOf(options);
   const instance = options.instance ?? `i-${Math.floor(host.random() * 2 ** 48).toString(36)}`;
 
-  const directory = new Directory(options, settings, host);
+  const directory = new Directory(options, settings, host, (task) => observer.keyAudit(task));
   const deliveryOf = (kind: string) => directory.deliveryOf(kind);
   const policyOf = (lane: string) => directory.policyOf(lane);
   const settingsOf = (lane: string) => directory.settingsOf(lane);
@@ -53,7 +54,7 @@ export function wire(
   const lanes = new Lanes(store, host, instance, settingsOf, reachOf, () => dispatcher.wake());
   const nowMs = () => lanes.nowMs;
   const laneReporter = new LaneReporter({ lanes, directory, store, clock: host.clock });
-  const policies = new Policies(store, host.log, options.policies ?? {}, policyOf);
+  const policies = new Policies(store, host.log, options.policies ?? {}, directory);
   const settler = new Settler(store, host, until);
 
   const trail = new Trail(options.audit, host, instance, store.audit);
@@ -110,7 +111,10 @@ export function wire(
   const { handlers } = directory;
   const canOrder = store.capabilities.ordering;
   const checks = { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs };
-  const submitter = new Submitter({ ...checks, canOrder });
+  const unserved = new UnservedLanes(host.log, handlers);
+  const warningFor = (lane: string) =>
+    directory.serves(lane) ? undefined : unserved.warningFor(lane);
+  const submitter = new Submitter({ ...checks, canOrder, warningFor });
   const reporter = new Reporter({
     policies,
     policyOf,
@@ -147,11 +151,13 @@ export function wire(
     ended,
   });
   const pruneAudit = (limit: number) => trail.prune(limit);
+  const pruneKeys = async (limit: number) => (await directory.once?.prune(limit)) ?? 0;
   const pruneLanes = (limit: number) => lanes.documents.prune(limit);
   const tell = (event: EngineEvent) => observer.emit(event);
   const keeper = new InboxKeeper({ store, host, nowMs, settings: settings.inbox, tell, ended });
   const keepInbox = (signal: AbortSignal) => keeper.round(signal);
-  const pruning = { retention, leaseMs, everyMs: pollMs, pruneAudit, pruneLanes, keepInbox };
+  const prunes = { pruneAudit, pruneKeys, pruneLanes };
+  const pruning = { retention, leaseMs, everyMs: pollMs, ...prunes, keepInbox };
   const pruner = new Pruner(store, host, lanes, executor, pruning);
 
   const delivering = {
@@ -164,6 +170,6 @@ export function wire(
     executor,
     dispatcher,
   };
-  const coming = { intake, submitter, reporter };
+  const coming = { intake, submitter, reporter, unserved };
   return { ...delivering, ...coming, pruner, outbox, trail, observer, runner, inbox, hook };
 }

@@ -2,7 +2,7 @@ import type { ServerErrorCode } from './errors.ts';
 
 export type ServiceErrorCode = Extract<
   ServerErrorCode,
-  `${'SERVICE' | 'DATA' | 'CANNOT' | 'MOVE' | 'SCHEMA'}_${string}`
+  `${'SERVICE' | 'DATA' | 'CANNOT' | 'MOVE' | 'SCHEMA' | 'NODE'}_${string}`
 >;
 
 /** What keeps a service or its upkeep from going on, with a sentence that says what to do. */

@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
 import { isEngineError } from '@redrive/engine';
 import { delayFor, type Policy } from 'redrive';
-import { systemClock } from 'redrive/internal';
+import { olderNode, systemClock } from 'redrive/internal';
 import { databaseFile } from './settings/data-dir.ts';
 import type { Settings } from './settings/settings.ts';
 import { ServiceError } from './service-error.ts';
@@ -25,8 +25,12 @@ export type ServiceOptions = WiringOptions;
 
 /** Between two looks for a store that is not there. */
 const pauses: Policy = { base: '200ms', cap: '10s', multiplier: 2, jitter: 'equal' };
+/** Between two looks whether it is ready. */
+const LOOK_MS = 200;
 /** How long open requests have to come to their end. */
 const CLOSE_MS = 1500;
+/** A database of notifications that is away must not keep the rest from its work. */
+const NOTIFICATIONS_MS = 1000;
 
 /** What trying again does not heal. */
 const hopeless = new Set([
@@ -38,7 +42,12 @@ const hopeless = new Set([
   'MOVE_BEGUN',
 ]);
 
+/** As `engines` of package.json says. */
+const NEEDED_NODE = '22.18';
+
 export function createService(settings: Settings, options: ServiceOptions = {}): Service {
+  const older = olderNode('@redrive/server', NEEDED_NODE, process.versions.node);
+  if (older !== undefined) throw new ServiceError('NODE_TOO_OLD', older);
   const clock = options.clock ?? systemClock;
   const stopping = new AbortController();
   const ready = Promise.withResolvers<boolean>();
@@ -77,9 +86,10 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     ]);
     const parts = (wired = await wire(settings, options));
     const { observers, engine, instance, criteria, routing, gateway, idempotency } = parts;
+    const notifications = parts.notifications?.service;
     const { log, feed, metrics, health } = observers;
     const known = { settings, instance, engine, log, feed, metrics, health };
-    const context = { ...known, criteria, routing, gateway, idempotency };
+    const context = { ...known, criteria, routing, gateway, notifications, idempotency };
     // Before anybody can ask by them.
     await gateway?.start();
     await routing.start();
@@ -93,7 +103,8 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
 
   /** The engine, as soon as its store can be had. */
   async function begin(parts: Wired): Promise<void> {
-    const { engine, store, observers, criteria, keyPruner, member, responder } = parts;
+    const { engine, store, observers, criteria, keyPruner, member, responder, notifications } =
+      parts;
     const { log } = observers;
     for (let attempt = 1; !stopping.signal.aborted; attempt++) {
       try {
@@ -106,10 +117,11 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
         observers.started();
         criteria.started();
         keyPruner.start();
+        if (notifications) await within(NOTIFICATIONS_MS, startNotifications(notifications));
         // Not before: all members of a deployment answer by the seed that the store holds.
         member?.start();
         responder?.start();
-        log.info('ready');
+        void announce(parts);
         void warnOfLeftBehind(settings, log);
         void warnOfRescued(settings, log);
         ready.resolve(true);
@@ -128,11 +140,35 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     ready.resolve(false);
   }
 
+  /** `ready` is in the log when `/health/ready` says so, and not before. */
+  async function announce({ observers: { log, health } }: Wired): Promise<void> {
+    for (let looks = 0; !stopping.signal.aborted; looks++) {
+      const { ready: isReady, checks } = await health.ready();
+      if (isReady) return log.info('ready');
+      if (looks === 0) {
+        const missing = checks.filter(({ ok }) => !ok);
+        const names = missing.map(({ name }) => name).join(', ');
+        log.warn({ checks: missing }, `started, and not ready yet: waiting for ${names}`);
+      }
+      await pause(LOOK_MS);
+    }
+  }
+
+  async function startNotifications(notifications: NonNullable<Wired['notifications']>) {
+    try {
+      await notifications.start();
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      wired?.observers.log.error({ err: error }, 'notifications could not be started');
+    }
+  }
+
   async function stop(): Promise<void> {
     stopping.abort();
     await started?.catch(() => undefined);
     if (!wired) return;
-    const { observers, engine, criteria, routing, gateway, keyPruner, member, responder } = wired;
+    const { observers, engine, criteria, routing, gateway, keyPruner } = wired;
+    const { member, responder, notifications } = wired;
     observers.log.info('stopping: what runs is brought to its end');
     observers.stopping();
     // Ends the streams of events, which would keep their connections open.
@@ -146,6 +182,8 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     await criteria.stop();
     await routing.stop();
     await keyPruner.stop();
+    // Before the engine: what failed for good goes into its inbox.
+    await notifications?.stop();
     await engine.stop();
     observers.log.info('stopped');
   }

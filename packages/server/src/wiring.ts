@@ -17,6 +17,7 @@ import { createCriteria, type Criteria } from './criteria/index.ts';
 import { CRITERION } from './criteria/review-item.ts';
 import type { ServiceGateway } from './gateway/index.ts';
 import { auditSinkOf } from './observe/audit-sink.ts';
+import { createServiceNotifications, type ServiceNotifications } from './notifications/index.ts';
 import { createObservers, type Observers } from './observe/index.ts';
 import type { LogOutput } from './observe/log/log.ts';
 import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
@@ -44,6 +45,8 @@ export interface Wired {
   routing: Routing;
   /** Absent without ROUTING_GATEWAY. */
   gateway: ServiceGateway | undefined;
+  /** Absent without NOTIFICATIONS. */
+  notifications: ServiceNotifications | undefined;
   idempotency: IdempotencyStore;
   keyPruner: KeyPruner;
   /** Absent without CYODA_URL. */
@@ -77,16 +80,30 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   const { clock = systemClock } = options;
   const criteria = createCriteria({ settings, instance, clock, log, counts: metrics.criteria });
   const sink = await auditSinkOf(settings, `${settings.serviceName} ${instance}`, log);
+  const brokersByKind = new Map(
+    Object.values(brokers).map((broker: RabbitBroker | NatsBroker) => [
+      broker.kind,
+      observers.broker(broker),
+    ]),
+  );
+  const notifications = await createServiceNotifications({
+    settings,
+    clock,
+    log,
+    counts: metrics.notifications,
+    store,
+    http: delivery,
+    brokers: brokersByKind,
+  });
+  const replays = notifications ? [observers.delivery(notifications.delivery)] : [];
   const engine = createEngine({
     ...observers.hooks,
     ...engineOptions(settings, sink && observers.auditSink(sink)),
     inbox: { ...inboxOptions(settings), ...observers.hooks.inbox },
     instance,
     store: observers.store(store),
-    deliveries: [delivery, observers.delivery(criteria.delivery)],
-    brokers: Object.values(brokers).map((broker: RabbitBroker | NatsBroker) =>
-      observers.broker(broker),
-    ),
+    deliveries: [delivery, observers.delivery(criteria.delivery), ...replays],
+    brokers: [...brokersByKind.values()],
     ...(options.clock ? { clock: options.clock } : {}),
   });
   await consume(settings, brokers, engine, observers);
@@ -117,7 +134,9 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
     brokers,
     ...optional,
     ...(routing.routers ? { routing: troubled } : {}),
+    ...(notifications ? { notifications } : {}),
   });
+  notifications?.attach(engine);
   criteria.attach(engine);
   return {
     instance,
@@ -128,6 +147,7 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
     criteria,
     routing,
     gateway,
+    notifications,
     idempotency,
     keyPruner,
     responder,

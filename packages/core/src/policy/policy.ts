@@ -39,11 +39,6 @@ export class CompletePolicy {
       (this as unknown as Values)[name] = Object.freeze(values[name]);
     }
   }
-
-  /** @internal The policy for this failure: another one where an override names the failure. */
-  forFailure(_failure: Failure): CompletePolicy {
-    return this;
-  }
 }
 
 /**
@@ -72,7 +67,7 @@ export class DefinedPolicy extends CompletePolicy {
   }
 
   /** @internal The override that names the failure most specifically: by code, status, error name, class, then `any`. */
-  override forFailure(failure: Failure): DefinedPolicy {
+  forFailure(failure: Failure): DefinedPolicy {
     const called = namesIn(failure).filter((name) => name !== 'Error');
     const status = statusText(failure);
     const names = [
@@ -132,7 +127,7 @@ function normalise(data: unknown, faults: Fault[]): DefinedPolicy {
     const path = `overrides.${name}`;
     if (!isName(name, known)) fault(faults, path, 'INVALID_VALUE', { kind: 'name', known }, name);
     const override = readFields(overrides?.[name], policyFields, overrideFields, path, faults);
-    const policy = new DefinedPolicy(completeFitting(overlay(values, override), path, faults));
+    const policy = new DefinedPolicy(completeFitting(laidOver(values, override), path, faults));
     overridden.set(name, policy);
     changes.push([name, changesFrom(values, policy)]);
   }
@@ -186,10 +181,10 @@ function completeFitting(written: Values, path: string, faults: Fault[]): Values
 }
 
 /**
- * An override that changes the strategy leaves the schedule behind, and the other way round. One that writes longer
- * delays but no cap is not cut by the policy's.
+ * The values of a policy with those of an override, or of a nearer policy. One that changes the strategy leaves the
+ * schedule behind, and the other way round. One that writes longer delays but no cap is not cut by the policy's.
  */
-function overlay(policy: Values, override: Values): Values {
+export function laidOver(policy: Values, override: Values): Values {
   const values: Values = { ...policy, ...override };
   if (override['schedule']) values['strategy'] = override['strategy'];
   else if (override['strategy'] && override['strategy'] !== 'schedule') delete values['schedule'];

@@ -43,7 +43,10 @@ function stage(audit: AuditOptions | false = {}, named: Record<string, Policy> =
   const host: Host = { clock, random: seededRandom(1), defer: queueMicrotask, log };
   const sink = new MemoryAudit();
   const trail = new Trail(audit, host, 'one', sink);
-  const policies = new Policies(memory({ clock }), log, named, () => policy);
+  const policies = new Policies(memory({ clock }), log, named, {
+    policyOf: () => policy,
+    policyLayers: () => [],
+  });
   const told: EngineEvent[] = [];
   const observer = new Observer((event) => told.push(event), trail, log, named);
   /** What a delivery of this task ended with. */

@@ -1,11 +1,12 @@
-import { definePolicy, type Policy } from 'redrive';
+import { type DefinedPolicy, definePolicy, type Policy } from 'redrive';
 import { virtualClock } from 'redrive/testing';
 import { describe, expect, it } from 'vitest';
 import { memory } from '../adapters/memory/index.ts';
-import { defaultPolicy, Policies } from './policies.ts';
+import { layered, Policies } from './policies.ts';
 import { newTask } from '../testing/fixtures.ts';
 import type { Task } from '../model/task.ts';
 
+const DAY_MS = 86_400_000;
 const ofLane = definePolicy({ maxAttempts: 4, base: '1m' });
 
 function stage(named: Record<string, Policy> = {}, store = memory({ clock: virtualClock() })) {
@@ -13,7 +14,17 @@ function stage(named: Record<string, Policy> = {}, store = memory({ clock: virtu
   const nothing = () => undefined;
   const warn = (fields: object) => void warnings.push(fields);
   const log = { debug: nothing, info: nothing, warn, error: nothing };
-  return { store, warnings, policies: new Policies(store, log, named, () => ofLane) };
+  const policies = new Policies(store, log, named, lanesOf(ofLane));
+  return { store, warnings, policies, resolve: resolver(policies) };
+}
+
+function lanesOf(policy: DefinedPolicy): ConstructorParameters<typeof Policies>[3] {
+  const layer = { policy, origin: 'the policy of the lane' };
+  return { policyOf: () => policy, policyLayers: () => [layer] };
+}
+
+function resolver(policies: Policies) {
+  return (policy: string | Policy) => policies.resolve(policy, 'handler:a', 'the submit');
 }
 
 function taskOf(changes: Partial<Task> = {}): Task {
@@ -22,23 +33,43 @@ function taskOf(changes: Partial<Task> = {}): Task {
 }
 
 it('by default an error that nobody knows is worth a retry', () => {
-  expect(defaultPolicy).toMatchObject({ maxAttempts: 4, base: 2000, cap: 60_000 });
-  expect(defaultPolicy.retryOn).toEqual(['transient', 'unknown']);
+  const policy = layered([]);
+  expect(policy).toMatchObject({ maxAttempts: 4, base: 2000, cap: 60_000 });
+  expect(policy.retryOn).toEqual(['transient', 'unknown']);
 });
 
 describe('a policy that a submit wants', () => {
   it('is one of those with a name, or is spelt out', () => {
-    const { policies } = stage({ patient: { maxAttempts: 20 } });
-    expect(policies.resolve('patient').maxAttempts).toBe(20);
-    expect(policies.resolve({ maxAttempts: 2 }).maxAttempts).toBe(2);
+    const { resolve } = stage({ patient: { maxAttempts: 20 } });
+    expect(resolve('patient')).toMatchObject({ maxAttempts: 20, base: 200, maxRetryAfter: DAY_MS });
+    expect(resolve({ maxAttempts: 2 }).maxAttempts).toBe(2);
+  });
+
+  it('is that of its lane with the fields that are written', () => {
+    const { resolve } = stage();
+    expect(resolve({ maxAttempts: 2 })).toMatchObject({ base: 60_000, maxAttempts: 2 });
+    expect(resolve({})).toMatchObject({ base: 60_000, maxAttempts: 4 });
+  });
+
+  it('is as it stands where it says everything', () => {
+    const { resolve } = stage();
+    const whole = definePolicy({ maxAttempts: 2 });
+    expect(resolve(whole)).toBe(whole);
+    const wire = JSON.parse(JSON.stringify(whole)) as Policy;
+    expect(resolve(wire).fingerprint).toBe(whole.fingerprint);
+  });
+
+  it('that does not fit its lane is refused, with where both were written', () => {
+    const { resolve } = stage();
+    expect(() => resolve({ strategy: 'schedule' })).toThrow('strategy from the submit');
   });
 
   it('is refused where there is none of that name, with the nearest one', () => {
-    const { policies } = stage({ patient: { maxAttempts: 20 } });
+    const { resolve } = stage({ patient: { maxAttempts: 20 } });
     const unknown = { code: 'UNKNOWN_POLICY' };
-    expect(() => policies.resolve('pateint')).toThrow(expect.objectContaining(unknown));
-    expect(() => policies.resolve('pateint')).toThrow("Did you mean 'patient'?");
-    expect(() => policies.resolve('zzz')).toThrow('Name it in the option policies.');
+    expect(() => resolve('pateint')).toThrow(expect.objectContaining(unknown));
+    expect(() => resolve('pateint')).toThrow("Did you mean 'patient'?");
+    expect(() => resolve('zzz')).toThrow('Name it in the option policies.');
   });
 
   it('is refused where its faults are, when the engine is made', () => {
@@ -102,7 +133,7 @@ it('the most attempts of a task are those of its most patient override', () => {
   const { store } = stage();
   const nothing = () => undefined;
   const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
-  const policies = new Policies(store, log, {}, () => patient);
+  const policies = new Policies(store, log, {}, lanesOf(patient));
   expect(policies.mostAttempts(taskOf())).toBe(50);
   expect(policies.mostAttempts(taskOf({ maxAttempts: 60 }))).toBe(60);
   expect(stage().policies.mostAttempts(taskOf())).toBe(4);

@@ -1,5 +1,5 @@
 import { type DefinedPolicy, definePolicy, parsePolicy, type Policy, presets } from 'redrive';
-import { nearest } from 'redrive/internal';
+import { nearest, overlay, type PolicyLayer } from 'redrive/internal';
 import { EngineError } from '../errors.ts';
 import type { Log } from '../host.ts';
 import type { Schedule } from '../ports/schedule.ts';
@@ -16,17 +16,32 @@ const MAX_CACHED = 10_000;
 const MAX_VARIANTS = 100;
 const MAX_ATTEMPTS = 1_000_000_000;
 
-/** A policy for durable work: a server may ask for a day of patience, where a call in process has a minute. */
+/** A policy with a name, which is the same wherever it is named: a server may ask for a day of patience, where a call in process has a minute. */
 export function durablePolicy(policy: Policy): DefinedPolicy {
   // One that is defined already has said everything.
   return definePolicy('fingerprint' in policy ? policy : { maxRetryAfter: '24h', ...policy });
 }
 
 /** What a task retries by when nobody says otherwise: the scheduler's backoff, and an error nobody knows is worth a retry. */
-export const defaultPolicy: DefinedPolicy = definePolicy({
+const defaultPolicy: DefinedPolicy = definePolicy({
   ...fieldsOf(presets.scheduler),
   retryOn: ['transient', 'unknown'],
 });
+
+/**
+ * The one place where policies are laid over each other: the default, then those that are given, from the engine's to
+ * the nearest. What a submit asked for is merged once and stored whole: what is stored is never merged again.
+ */
+export function layered(layers: readonly PolicyLayer[]): DefinedPolicy {
+  return overlay([{ policy: defaultPolicy, origin: 'the default policy' }, ...layers]);
+}
+
+/** What a task goes by where it has no policy of its own. */
+interface LanePolicies {
+  policyOf(lane: string): DefinedPolicy;
+  /** The layers it is made of, from the engine's to the lane's own. */
+  policyLayers(lane: string): readonly PolicyLayer[];
+}
 
 /**
  * Which policy a task has. One of its own is frozen when it is submitted: kept once in the store under its
@@ -36,7 +51,7 @@ export class Policies {
   readonly #schedule: Schedule;
   readonly #log: Log;
   readonly #named: ReadonlyMap<string, DefinedPolicy>;
-  readonly #laneOf: (lane: string) => DefinedPolicy;
+  readonly #lanes: LanePolicies;
   readonly #known = new Map<string, DefinedPolicy>();
   readonly #stored = new Set<string>();
   /** With the task's own number of attempts. */
@@ -47,19 +62,21 @@ export class Policies {
     schedule: Schedule,
     log: Log,
     named: Readonly<Record<string, Policy>>,
-    laneOf: (lane: string) => DefinedPolicy,
+    lanes: LanePolicies,
   ) {
     this.#schedule = schedule;
     this.#log = log;
     this.#named = new Map(
       Object.entries(named).map(([name, policy]) => [name, durablePolicy(policy)]),
     );
-    this.#laneOf = laneOf;
+    this.#lanes = lanes;
   }
 
-  /** The policy that a submit names or spells out. */
-  resolve(policy: string | Policy): DefinedPolicy {
-    if (typeof policy !== 'string') return durablePolicy(policy);
+  /** The policy that a submit names, or that of its lane with the fields that the submit writes. */
+  resolve(policy: string | Policy, lane: string, origin: string): DefinedPolicy {
+    if (typeof policy !== 'string') {
+      return layered([...this.#lanes.policyLayers(lane), { policy, origin }]);
+    }
     const known = this.#named.get(policy);
     if (known) return known;
     const near = nearest(policy, [...this.#named.keys()]);
@@ -100,7 +117,7 @@ export class Policies {
   /** The policy that decides about this task, with its own number of attempts. */
   of(task: Pick<Task, 'policy' | 'lane' | 'maxAttempts' | 'trial'>): DefinedPolicy {
     const own = task.policy === undefined ? undefined : this.#known.get(task.policy);
-    const policy = own ?? this.#laneOf(task.lane);
+    const policy = own ?? this.#lanes.policyOf(task.lane);
     return task.trial ? this.#once(policy) : this.limited(policy, task.maxAttempts);
   }
 

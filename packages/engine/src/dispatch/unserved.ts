@@ -1,22 +1,43 @@
+import { nearest } from 'redrive/internal';
 import type { Log } from '../host.ts';
 
-const MAX_WARNED = 100;
+const MAX_KNOWN = 100;
+const HANDLER = 'handler:';
 
-/** Warns once about each lane that has tasks and that this process cannot deliver to: its name may be misspelt. */
+/** Warns once about each lane that gets tasks and that this process cannot deliver to: its name may be misspelt. */
 export class UnservedLanes {
   readonly #log: Log;
-  readonly #warned = new Set<string>();
+  readonly #handlers: ReadonlyMap<string, unknown>;
+  /** With the name that may be meant. */
+  readonly #known = new Map<string, string | undefined>();
 
-  constructor(log: Log) {
+  constructor(log: Log, handlers: ReadonlyMap<string, unknown>) {
     this.#log = log;
+    this.#handlers = handlers;
   }
 
-  saw(lane: string): void {
-    if (this.#warned.has(lane) || this.#warned.size >= MAX_WARNED) return;
-    this.#warned.add(lane);
+  /** A task was stored for it. `isStarted`: this process delivers; one that only submits does so for others. */
+  saw(lane: string, isStarted: boolean): void {
+    const isHandler = lane.startsWith(HANDLER) && this.#handlers.size > 0;
+    if (!(isStarted || isHandler) || this.#known.has(lane) || this.#known.size >= MAX_KNOWN) return;
+    const near = isHandler ? this.#nearTo(lane) : undefined;
+    this.#known.set(lane, near);
+    const hint = near === undefined ? '' : `, or did you mean '${near}'?`;
     this.#log.warn(
-      { lane },
-      'this process cannot deliver to a lane that has tasks: they wait for another instance',
+      { lane, ...(near === undefined ? {} : { near }) },
+      `this process cannot deliver to a lane that has tasks: they wait for another instance${hint}`,
     );
+  }
+
+  /** For whoever submitted a task there: a sentence where the name is probably a slip. */
+  warningFor(lane: string): string | undefined {
+    const near = this.#known.get(lane);
+    if (near === undefined) return undefined;
+    const name = lane.slice(HANDLER.length);
+    return `There is no handler '${name}' in this process, so the task waits for another one. Did you mean '${near}'?`;
+  }
+
+  #nearTo(lane: string): string | undefined {
+    return nearest(lane.slice(HANDLER.length), [...this.#handlers.keys()]);
   }
 }

@@ -1,8 +1,16 @@
 import { Coalescer } from '../coalescer.ts';
 import { EngineError, isStoreError } from '../errors.ts';
 import type { Host } from '../host.ts';
-import { accept, type Accepted, type Arrival, type Change, isOther } from '../model/moves.ts';
+import {
+  accept,
+  type Accepted,
+  type Arrival,
+  type Change,
+  isConflict,
+  isOther,
+} from '../model/moves.ts';
 import type { Observer } from '../audit/observer.ts';
+import type { NewTask } from '../model/task.ts';
 import type { Schedule } from '../ports/schedule.ts';
 
 const MAX_BATCH = 1000;
@@ -130,7 +138,7 @@ export class Intake {
   }
 
   /** Stores a batch of one's own, or joins the caller's transaction. */
-  async store(arrivals: readonly Arrival[], tx?: unknown): Promise<Accepted[]> {
+  async store(arrivals: readonly Arrival[], tx?: unknown): Promise<Answer[]> {
     return this.#storeInto([], arrivals, tx);
   }
 
@@ -139,7 +147,7 @@ export class Intake {
     results: Answer[],
     arrivals: readonly Arrival[],
     tx?: unknown,
-  ): Promise<Accepted[]> {
+  ): Promise<Answer[]> {
     const fresh: { index: number; task: Arrival['task']; change: Change<Accepted> }[] = [];
     const known: number[] = [];
     for (const [index, arrival] of arrivals.entries()) {
@@ -166,7 +174,7 @@ export class Intake {
       const others = await this.#change(results, arrivals, known, tx);
       if (others.length > 0) await this.#storeOthers(results, arrivals, others, tx);
     }
-    return results as Accepted[];
+    return results;
   }
 
   /** Those that are other messages than the tasks of their ids. */
@@ -182,14 +190,18 @@ export class Intake {
     const move = (task: Parameters<typeof accept>[1], nowMs: number, i: number) => {
       const arrival = arrivals[known[i]!]!;
       if (task && isOther(arrival, task)) return { result: 'other' as const };
+      if (task && isConflict(arrival, task)) return { result: 'conflict' as const };
       return (changes[i] = accept(arrival, task, nowMs, this.#seed()));
     };
-    const answers = await this.#schedule.change<Accepted | 'other'>(keys, move, tx);
+    const answers = await this.#schedule.change<Accepted | 'other' | 'conflict'>(keys, move, tx);
     return known.filter((index, i) => {
       const answer = answers[i]!;
       if (answer === 'other') return true;
-      results[index] = answer;
-      this.#came(arrivals[index]!.task, changes[i]!);
+      if (answer === 'conflict') results[index] = { error: mismatch(arrivals[index]!.task) };
+      else {
+        results[index] = answer;
+        this.#came(arrivals[index]!.task, changes[i]!);
+      }
       return false;
     });
   }
@@ -207,6 +219,12 @@ export class Intake {
     const answers = await this.#storeInto([], renamed, tx);
     for (const [i, index] of others.entries()) results[index] = answers[i]!;
   }
+}
+
+function mismatch({ messageId }: NewTask): EngineError {
+  const code = 'IDEMPOTENCY_MISMATCH';
+  const message = `The same key was used for another payload before, in the task ${messageId}. Use another key for another message, or onConflict: 'duplicate' to keep the first one.`;
+  return new EngineError(code, message, { faults: [{ path: 'payload', code, message }] });
 }
 
 /** How much of a batch a caller's arrivals take: 1 fills it. */

@@ -1,6 +1,7 @@
 import { definePolicy } from 'redrive';
 import { describe, expect, it } from 'vitest';
 import { MemoryAudit } from '../adapters/memory/index.ts';
+import type { Rejected } from '../engine.ts';
 import type { EngineEvent } from '../events.ts';
 import type { FailureReport } from './report.ts';
 import { createTestBroker, createTestEngine, type TestEngineOptions } from '../testing/index.ts';
@@ -181,6 +182,47 @@ describe('a failure that is reported', () => {
     ]);
     expect(bad).toMatchObject({ status: 'rejected', code, path });
     expect(good).toMatchObject({ status: 'accepted' });
+  });
+});
+
+describe('a report with several faults', () => {
+  it('names all of them, and what may be meant', async () => {
+    const { engine } = stage();
+    const bad = {
+      ...failed,
+      messageId: 'x',
+      to: { kind: 'queue', address: '' },
+      attempt: 0,
+      policy: { base: 'soon' },
+      dueAt: 7,
+      expiresAtMs: Number.NaN,
+      onConflict: 'ignore',
+    } as never;
+    const [rejected] = (await engine.report([bad])) as [Rejected];
+    expect(rejected).toMatchObject({ status: 'rejected', code: 'INVALID_TASK', path: 'dueAt' });
+    expect(rejected.message).toBe("There is no option 'dueAt'. Did you mean 'dueAtMs'?");
+    expect(rejected.faults.map(({ path }) => path)).toEqual([
+      'dueAt',
+      'to',
+      'id',
+      'policy.base',
+      'attempt',
+      'onConflict',
+      'expiresAt',
+    ]);
+    expect(await engine.report([null as never])).toMatchObject([{ status: 'rejected', path: '' }]);
+  });
+
+  it('is refused under the id of another message where that is wanted', async () => {
+    const { engine } = stage();
+    const report = (payload: number, attempt: number, onConflict?: 'reject') =>
+      engine.report([{ ...failed, payload, attempt, ...(onConflict ? { onConflict } : {}) }]);
+    expect(await report(1, 1)).toMatchObject([{ status: 'accepted' }]);
+    const code = 'IDEMPOTENCY_MISMATCH';
+    expect(await report(2, 2, 'reject')).toMatchObject([{ status: 'rejected', code }]);
+    expect(await report(1, 1, 'reject')).toMatchObject([{ status: 'duplicate' }]);
+    expect(await report(2, 1)).toMatchObject([{ status: 'duplicate' }]);
+    expect(await engine.get(failed.messageId)).toMatchObject({ attempt: 1 });
   });
 });
 

@@ -8,6 +8,7 @@ import {
   checkedContext,
   checkedId,
   checkedKey,
+  conflictRule,
   destinationOf,
   timeOf,
 } from './submission.ts';
@@ -18,6 +19,7 @@ import {
   type Reason,
   type TaskContext,
 } from '../model/task.ts';
+import { type Check, checkNames, withAllFaults } from './submission-faults.ts';
 import { rejected } from './submitter.ts';
 import { cleanFailure } from '../model/text.ts';
 
@@ -35,7 +37,7 @@ export interface FailureReport {
   attempt: number;
   /** Executions in all; as its policy has it unless given. */
   maxAttempts?: number;
-  /** A name from the engine's `policies`, or a policy; that of its lane unless given. */
+  /** A name from the engine's `policies`, or the fields in which it differs from the policy of its lane. */
   policy?: string | Policy;
   /** When it is to be sent again, where that is in the future; otherwise its policy says. */
   dueAtMs?: number;
@@ -49,6 +51,8 @@ export interface FailureReport {
   generation?: number | 'present';
   /** The id that it has where a task of that id has another payload: ids of others may be used twice. */
   otherId?: string;
+  /** Refused (`reject`) where a task of that id has another payload; unless given, such a report is one of that task. */
+  onConflict?: 'duplicate' | 'reject';
   /** It must not be retried, whatever its policy says. */
   verdict?: Reason;
 }
@@ -72,6 +76,25 @@ interface ReporterParts {
   review?: Arrival['review'];
 }
 
+const reportNames: ReadonlySet<string> = new Set([
+  'messageId',
+  'to',
+  'payload',
+  'context',
+  'failure',
+  'attempt',
+  'maxAttempts',
+  'policy',
+  'dueAtMs',
+  'expiresAtMs',
+  'orderingKey',
+  'onDead',
+  'generation',
+  'otherId',
+  'onConflict',
+  'verdict',
+] satisfies (keyof FailureReport)[]);
+const ORIGIN = 'the policy of this report';
 const MAX_COUNT = 1_000_000_000;
 
 /** Checks reports of failures, and makes arrivals of them. */
@@ -84,10 +107,10 @@ export class Reporter {
 
   /** One that names no policy of its own. Throws where something is wrong with it. */
   arrivalOf(report: FailureReport): Arrival {
-    const { policies, policyOf, review } = this.#parts;
+    const { policies, review } = this.#parts;
     const destination = destinationOf(report.to);
     const lane = laneOf(destination);
-    const own = report.policy === undefined ? policyOf(lane) : policies.resolve(report.policy);
+    const own = this.#policyOf(report, lane);
     const maxAttempts = countOf(report.maxAttempts ?? own.maxAttempts, 'maxAttempts');
     const { generation, verdict, otherId } = report;
     return {
@@ -96,6 +119,7 @@ export class Reporter {
       task: this.#taskOf(report, destination, lane, maxAttempts),
       ...(generation === undefined ? {} : { generation }),
       ...(verdict ? { verdict } : {}),
+      ...conflictRule(report),
       ...(otherId === undefined ? {} : { otherId: checkedId(otherId) }),
       ...(review ? { review } : {}),
     };
@@ -127,25 +151,57 @@ export class Reporter {
 
   /** Also for one that names a policy: that is kept in the store first. */
   async #prepare(report: FailureReport): Promise<Arrival> {
-    const { policies, maxPayloadBytes, canOrder } = this.#parts;
-    if (typeof report !== 'object' || report === null) {
-      throw refused('INVALID_TASK', '', 'A report of a failure is an object.');
+    const { policies, maxPayloadBytes } = this.#parts;
+    let arrival: Arrival;
+    try {
+      checkNames(report, reportNames, 'The fields of a report');
+      this.#checkOrder(report);
+      const context = report.context && checkedContext(report.context);
+      arrival = this.arrivalOf(context ? { ...report, context } : report);
+      checkSize(arrival.task.payload, maxPayloadBytes);
+      this.#parts.checkAddress(arrival.task.destination, context);
+    } catch (error) {
+      throw withAllFaults(error, this.#checks(report));
     }
-    if (report.orderingKey !== undefined && !canOrder) {
-      throw refused('INVALID_TASK', 'orderingKey', 'This store does not honour ordering keys.');
-    }
-    const context = report.context && checkedContext(report.context);
-    const arrival = this.arrivalOf(context ? { ...report, context } : report);
-    const { length } = arrival.task.payload;
-    if (length > maxPayloadBytes) {
-      const message = `The payload has ${length} bytes; the limit is ${maxPayloadBytes}.`;
-      throw refused('PAYLOAD_TOO_LARGE', 'payload', message);
-    }
-    this.#parts.checkAddress(arrival.task.destination, context);
     if (report.policy !== undefined) {
-      arrival.task.policy = await policies.keep(policies.resolve(report.policy));
+      arrival.task.policy = await policies.keep(this.#policyOf(report, arrival.task.lane));
     }
     return arrival;
+  }
+
+  /** What `#prepare` checks, one by one. */
+  #checks(given: FailureReport): Check[] {
+    const { maxPayloadBytes, nowMs, checkAddress } = this.#parts;
+    const report = Object(given) as FailureReport;
+    const { to, messageId, otherId, payload, context, orderingKey, maxAttempts } = report;
+    let destination: Destination | undefined;
+    return [
+      () => checkNames(given, reportNames, 'The fields of a report'),
+      () => (destination = destinationOf(to)),
+      () => checkedId(messageId),
+      () => otherId !== undefined && checkedId(otherId),
+      () => this.#checkOrder(report),
+      () => this.#policyOf(report, destination ? laneOf(destination) : ''),
+      () => maxAttempts !== undefined && countOf(maxAttempts, 'maxAttempts'),
+      () => countOf(report.attempt, 'attempt'),
+      () => conflictRule(report),
+      () => timeOf(report.dueAtMs, 'dueAt', nowMs()),
+      () => timeOf(report.expiresAtMs, 'expiresAt', nowMs()),
+      () => orderingKey !== undefined && checkedKey(orderingKey, 'orderingKey'),
+      () => context && checkedContext(context),
+      () => checkSize(bytesOf(payload, Infinity), maxPayloadBytes),
+      () => destination && checkAddress(destination, context),
+    ];
+  }
+
+  #checkOrder({ orderingKey }: FailureReport): void {
+    if (orderingKey === undefined || this.#parts.canOrder) return;
+    throw refused('INVALID_TASK', 'orderingKey', 'This store does not honour ordering keys.');
+  }
+
+  #policyOf({ policy }: FailureReport, lane: string): DefinedPolicy {
+    const { policies, policyOf } = this.#parts;
+    return policy === undefined ? policyOf(lane) : policies.resolve(policy, lane, ORIGIN);
   }
 
   #taskOf(
@@ -184,6 +240,12 @@ export class Reporter {
       due: dueAtMs === undefined ? { inMs: 0 } : { atMs: dueAtMs },
     };
   }
+}
+
+function checkSize({ length }: Uint8Array, maxBytes: number): void {
+  if (length <= maxBytes) return;
+  const message = `The payload has ${length} bytes; the limit is ${maxBytes}.`;
+  throw refused('PAYLOAD_TOO_LARGE', 'payload', message);
 }
 
 function countOf(count: number, path: string): number {

@@ -1,23 +1,32 @@
-import type { Policy } from 'redrive';
+import type { Duration, Policy } from 'redrive';
+import { durationMs } from 'redrive/internal';
 import { EngineError, type EngineErrorCode } from '../errors.ts';
-import type { Destination, NewTask, TaskContext } from '../model/task.ts';
+import type { Destination, Due, NewTask, TaskContext } from '../model/task.ts';
 import { laneOf } from '../model/task.ts';
 import { remember } from '../model/remember.ts';
 import { cleanData } from '../model/text.ts';
 import { uuidOf } from '../model/uuid.ts';
+import { type Check, checkNames } from './submission-faults.ts';
 
 /** How a task is submitted, beside its payload. */
 export interface SubmitOptions {
-  /** A name from the engine's `policies`, or a policy. Frozen with the task. */
+  /** A name from the engine's `policies`, or the fields in which it differs from the lane's. Frozen with the task. */
   policy?: string | Policy;
   /** Executions in all, instead of as many as its policy has. */
   maxAttempts?: number;
   /** Not before: a Date or ms since the epoch. In the past: now. */
   dueAt?: Date | number;
+  /** Not before so much time has passed, by the clock of the store: `'1h'`. This or `dueAt`. */
+  delay?: Duration;
   /** Not after: past this it goes to the inbox as EXPIRED. */
   expiresAt?: Date | number;
   /** The same key and destination again is the same task, as long as that is remembered. */
   dedupeKey?: string;
+  /**
+   * What becomes of another payload under a known key: it is refused (`reject`, the default), or left out like any other
+   * `duplicate`. For an `id` of one's own the default is `duplicate`.
+   */
+  onConflict?: 'duplicate' | 'reject';
   /** A UUID of one's own. */
   id?: string;
   /** What goes with it to an HTTP destination or a broker. */
@@ -26,6 +35,31 @@ export interface SubmitOptions {
   orderingKey?: string;
   /** Of an ordered task that lies in the inbox: its followers wait (`block`, the default), or pass it (`release`). */
   onDead?: 'block' | 'release';
+}
+
+const optionNames = [
+  'policy',
+  'maxAttempts',
+  'dueAt',
+  'delay',
+  'expiresAt',
+  'dedupeKey',
+  'onConflict',
+  'id',
+  'context',
+  'orderingKey',
+  'onDead',
+] as const satisfies readonly (keyof SubmitOptions)[];
+
+/** Everything that a submission may say. */
+export const submissionNames: ReadonlySet<string> = new Set(['to', 'payload', ...optionNames]);
+
+const txNames: ReadonlySet<string> = new Set(['tx']);
+
+/** The options of many at once. */
+export function txOf(options: { tx?: unknown }): unknown {
+  checkNames(options, txNames, 'The options of submitMany');
+  return options.tx;
 }
 
 /** One task of many. */
@@ -41,7 +75,7 @@ const MAX_NAME_BYTES = 255;
 const MAX_LANE = 512;
 const MAX_KEY = 500;
 const MAX_CONTEXT_BYTES = 32 * 1024;
-const YEAR_MS = 366 * 86_400_000;
+const MAX_AHEAD_MS = 10 * 366 * 86_400_000;
 
 /** The destination that was meant: a URL is HTTP, any other name a handler. */
 export function destinationOf(to: unknown): Destination {
@@ -102,7 +136,6 @@ export function taskOf(
 ): NewTask {
   const { dedupeKey, orderingKey, context } = options;
   const expiresAtMs = timeOf(options.expiresAt, 'expiresAt', made.nowMs);
-  const dueAtMs = timeOf(options.dueAt, 'dueAt', made.nowMs);
   return {
     messageId: idOf(options.id, dedupeKey, destination, made.id),
     destination,
@@ -124,8 +157,53 @@ export function taskOf(
     // Its line says when it is its turn.
     blocked: orderingKey !== undefined,
     arrival: made.token,
-    due: dueAtMs === undefined ? { inMs: 0 } : { atMs: dueAtMs },
+    due: dueOf(options, made.nowMs),
   };
+}
+
+/** The parts of `taskOf` that may be at fault, each by itself. */
+export function taskChecks(options: SubmitOptions, nowMs: number): Check[] {
+  const { id, dedupeKey, orderingKey, onDead, context } = options;
+  return [
+    () => id !== undefined && checkedId(id),
+    () => id === undefined && dedupeKey !== undefined && checkedKey(dedupeKey, 'dedupeKey'),
+    () => dueOf(options, nowMs),
+    () => timeOf(options.expiresAt, 'expiresAt', nowMs),
+    () => context && checkedContext(context),
+    () => orderingKey !== undefined && checkedKey(orderingKey, 'orderingKey'),
+    () => onDead !== undefined && checkedOnDead(onDead),
+    () => conflictRule(options),
+  ];
+}
+
+/** What an arrival says of a known key with another payload. */
+export function conflictRule({
+  onConflict,
+  id,
+  dedupeKey,
+}: Pick<SubmitOptions, 'onConflict' | 'id' | 'dedupeKey'>): { onConflict?: 'reject' } {
+  if (onConflict !== undefined && onConflict !== 'duplicate' && onConflict !== 'reject') {
+    throw refused('INVALID_TASK', 'onConflict', "It is 'duplicate' or 'reject'.");
+  }
+  const usual = id === undefined && dedupeKey !== undefined ? 'reject' : 'duplicate';
+  return (onConflict ?? usual) === 'reject' ? { onConflict: 'reject' } : {};
+}
+
+function dueOf({ dueAt, delay }: SubmitOptions, nowMs: number): Due {
+  if (delay === undefined) {
+    const atMs = timeOf(dueAt, 'dueAt', nowMs);
+    return atMs === undefined ? { inMs: 0 } : { atMs };
+  }
+  if (dueAt !== undefined) {
+    throw refused('INVALID_TASK', 'delay', 'Give either delay or dueAt, not both.');
+  }
+  const inMs = Math.ceil(durationMs(delay));
+  if (inMs <= MAX_AHEAD_MS) return { inMs };
+  throw refused(
+    'INVALID_TASK',
+    'delay',
+    "A duration is needed, ms or a text such as '30s', '5m', '1h', '1d', of at most ten years.",
+  );
 }
 
 const MAX_LIST = 10_000;
@@ -274,7 +352,7 @@ export function timeOf(
   if (time === undefined) return undefined;
   // Not whatever can be made a number: null would mean 1970, and expire at once.
   const ms = time instanceof Date ? time.getTime() : time;
-  if (typeof ms === 'number' && ms >= 0 && ms <= nowMs + 10 * YEAR_MS) return Math.floor(ms);
+  if (typeof ms === 'number' && ms >= 0 && ms <= nowMs + MAX_AHEAD_MS) return Math.floor(ms);
   throw refused(
     'INVALID_TASK',
     path,

@@ -1,6 +1,5 @@
 import { inspect } from 'node:util';
 import type { DefinedPolicy } from 'redrive';
-import { isConfigError } from 'redrive';
 import type { Rejected } from '../engine.ts';
 import { EngineError, isEngineError, isStoreError } from '../errors.ts';
 import type { RegisteredHandler } from '../dispatch/handlers.ts';
@@ -9,7 +8,17 @@ import type { Accepted, Arrival } from '../model/moves.ts';
 import type { Policies } from '../dispatch/policies.ts';
 import type { Delivery } from '../ports/delivery.ts';
 import type { StandardResult } from '../dispatch/standard-schema.ts';
-import { bytesOf, checkedAttempts, destinationOf, type Submission, taskOf } from './submission.ts';
+import {
+  bytesOf,
+  checkedAttempts,
+  conflictRule,
+  destinationOf,
+  type Submission,
+  submissionNames,
+  taskChecks,
+  taskOf,
+} from './submission.ts';
+import { type Check, checkNames, withAllFaults } from './submission-faults.ts';
 import { type Destination, laneOf, type TaskContext } from '../model/task.ts';
 import { uuidAt } from '../model/uuid.ts';
 
@@ -18,8 +27,12 @@ export interface Submitted {
   id: string;
   /** `duplicate`: it was there already, and was left as it is. */
   status: 'accepted' | 'duplicate';
+  /** This process has no such handler, and one whose name is nearly the same. The task is stored all the same. */
+  warning?: string;
 }
 
+/** For a fault of a policy that fits the submit, and not those below it. */
+const ORIGIN = 'the policy of this submit';
 const BATCH = 1000;
 const BATCH_BYTES = 8 * 1024 * 1024;
 
@@ -33,12 +46,18 @@ export class Submitter {
 
   /** At once, unless there is a schema to ask or a policy to keep. */
   prepare(submission: Submission): Arrival | Promise<Arrival> {
-    const { to, policy } = Object(submission) as Submission;
-    const destination = destinationOf(to);
-    const { kind, address } = destination;
-    const handler = kind === 'handler' ? this.#parts.handlers.get(address) : undefined;
-    if (!handler?.schema && policy === undefined) return this.#prepareNow(submission, destination);
-    return this.#prepareSlowly(submission, destination, handler);
+    try {
+      const { to, policy } = Object(submission) as Submission;
+      const destination = destinationOf(to);
+      const { kind, address } = destination;
+      const handler = kind === 'handler' ? this.#parts.handlers.get(address) : undefined;
+      if (handler?.schema || policy !== undefined) {
+        return this.#prepareSlowly(submission, destination, handler);
+      }
+      return this.#prepareNow(submission, destination);
+    } catch (error) {
+      throw withAllFaults(error, this.#checks(submission));
+    }
   }
 
   async #prepareSlowly(
@@ -46,8 +65,13 @@ export class Submitter {
     destination: Destination,
     handler: RegisteredHandler | undefined,
   ): Promise<Arrival> {
-    await check(submission.payload, handler);
-    const arrival = this.#prepareNow(submission, destination);
+    let arrival: Arrival;
+    try {
+      await check(submission.payload, handler);
+      arrival = this.#prepareNow(submission, destination);
+    } catch (error) {
+      throw withAllFaults(error, this.#checks(submission));
+    }
     if (submission.policy === undefined) return arrival;
     arrival.task.policy = await this.#parts.policies.keep(arrival.policy);
     return arrival;
@@ -73,9 +97,11 @@ export class Submitter {
   #prepareNow(submission: Submission, destination: Destination): Arrival {
     const { host, policies, policyOf, maxPayloadBytes, nowMs, canOrder } = this.#parts;
     const { payload, policy: wanted } = submission;
+    checkNames(submission, submissionNames, 'The options of a submit');
     this.checkAddress(destination, submission.context);
     if (submission.orderingKey !== undefined && !canOrder) throw unordered();
-    const policy = wanted === undefined ? policyOf(laneOf(destination)) : policies.resolve(wanted);
+    const lane = laneOf(destination);
+    const policy = wanted === undefined ? policyOf(lane) : policies.resolve(wanted, lane, ORIGIN);
     const bytes = bytesOf(payload, maxPayloadBytes);
     const now = nowMs();
     const task = taskOf(destination, bytes, withContentType(submission, destination), {
@@ -84,7 +110,35 @@ export class Submitter {
       nowMs: now,
       token: Math.floor(host.random() * 2 ** 52) + 1,
     });
-    return { type: 'submit', task, policy };
+    return { type: 'submit', task, policy, ...conflictRule(submission) };
+  }
+
+  /** What `#prepareNow` checks, one by one. */
+  #checks(given: Submission): Check[] {
+    const { policies, maxPayloadBytes, nowMs, canOrder } = this.#parts;
+    const submission = Object(given) as Submission;
+    const { to, payload, policy, maxAttempts, orderingKey, context } = submission;
+    let destination: Destination | undefined;
+    const lane = () => (destination ? laneOf(destination) : '');
+    return [
+      () => checkNames(given, submissionNames, 'The options of a submit'),
+      () => (destination = destinationOf(to)),
+      () => destination && this.checkAddress(destination, context),
+      () => {
+        if (orderingKey !== undefined && !canOrder) throw unordered();
+      },
+      () => policy !== undefined && policies.resolve(policy, lane(), ORIGIN),
+      () => bytesOf(payload, maxPayloadBytes),
+      () => checkedAttempts(maxAttempts),
+      ...taskChecks(submission, nowMs()),
+    ];
+  }
+
+  answerOf({ task }: Arrival, status: Accepted): Submitted {
+    const id = task.messageId;
+    if (status === 'duplicate') return { id, status };
+    const warning = this.#parts.warningFor(task.lane);
+    return { id, status: 'accepted', ...(warning === undefined ? {} : { warning }) };
   }
 
   /** Stores them in batches. One that has faults is rejected by itself. */
@@ -103,10 +157,7 @@ export class Submitter {
       for (const [i, { index, arrival }] of some.entries()) {
         const status = statuses[i]!;
         if (typeof status !== 'string') results[index] = rejected(status.error);
-        else {
-          const { messageId: id } = arrival.task;
-          results[index] = { id, status: status === 'duplicate' ? status : 'accepted' };
-        }
+        else results[index] = this.answerOf(arrival, status);
       }
     };
     for (const [index, submission] of submissions.entries()) {
@@ -158,21 +209,28 @@ interface SubmitterParts {
   nowMs: () => number;
   /** The store honours ordering keys. */
   canOrder: boolean;
+  /** What whoever submits to this lane should know. */
+  warningFor: (lane: string) => string | undefined;
 }
 
 /** A fault of the task itself; anything else, a store that is away, concerns all of them. */
 export function rejected(error: unknown): Rejected {
-  if (isConfigError(error)) {
-    return { status: 'rejected', code: 'UNKNOWN_POLICY', message: error.message, path: 'policy' };
-  }
   if (isStoreError(error)) throw error;
   if (!isEngineError(error)) {
     // A getter or a toJSON of the caller's, or a value that no store takes.
     const message = `The task could not be read: ${inspect(error).slice(0, 200)}`;
-    return { status: 'rejected', code: 'INVALID_TASK', message, path: '' };
+    const fault = { path: '', code: 'INVALID_TASK', message } as const;
+    return { status: 'rejected', ...fault, faults: [fault] };
   }
   const { code, message, faults } = error;
-  return { status: 'rejected', code, message, path: faults[0]?.path ?? '' };
+  const [first = { path: '', code, message }, ...more] = faults;
+  return {
+    status: 'rejected',
+    code,
+    message: more.length > 0 ? first.message : message,
+    path: first.path,
+    faults: [first, ...more],
+  };
 }
 
 function unordered(): EngineError {

@@ -43,6 +43,8 @@ export interface Arrival {
   generation?: number | 'present';
   /** The id that it has where a task of its own id has another payload: it is another message then. */
   otherId?: string;
+  /** Refused where the task of its id has another payload: a key that was used twice must not lose a message. */
+  onConflict?: 'reject';
   /** It must not be retried, whatever the policy says. */
   verdict?: Reason;
   /** Builds the outbox message of an item; undefined: nobody is told of this item. */
@@ -55,6 +57,14 @@ export type Accepted = 'accepted' | 'duplicate' | 'failed';
 /** Whether an arrival is another message than the task that has its id. */
 export function isOther({ otherId, task: came }: Arrival, task: Task): boolean {
   return otherId !== undefined && Buffer.compare(came.payload, task.payload) !== 0;
+}
+
+/** Whether an arrival uses the key of another message. What an operator has changed or erased cannot be compared. */
+export function isConflict({ onConflict, task: came }: Arrival, task: Task): boolean {
+  if (onConflict === undefined || task.edited !== undefined || task.payload.length === 0) {
+    return false;
+  }
+  return Buffer.compare(came.payload, task.payload) !== 0;
 }
 
 /** What becomes of an arrival, given the task that is already there. */

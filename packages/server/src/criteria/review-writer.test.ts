@@ -28,7 +28,13 @@ function writerOf() {
     store.batches.push([...reports]);
     return reports.map(({ messageId: id }) =>
       store.refuses
-        ? { status: 'rejected' as const, code: 'INVALID_TASK' as const, message: 'no', path: '' }
+        ? ({
+            status: 'rejected',
+            code: 'INVALID_TASK',
+            message: 'no',
+            path: '',
+            faults: [],
+          } as const)
         : { status: 'failed' as const, id },
     );
   };

@@ -12,6 +12,7 @@ import type { Static } from 'typebox';
 import { readDestination } from './reading/destination.ts';
 import type { WireFault } from './reading/faults.ts';
 import { readBase64 } from './reading/payload.ts';
+import { isRetryMessage, readRetryMessage } from './retry-message-item.ts';
 import { RetryItem } from './schemas/retries.ts';
 import { checkOf } from './reading/validate.ts';
 
@@ -32,16 +33,23 @@ export interface Around {
 
 const check = checkOf(RetryItem);
 
-export function wishOf(item: unknown, around: Around): Wish {
-  const faults = check(item, 'body');
-  return faults ? { type: 'faulty', faults } : wishOfGood(item as GivenItem, around);
+export function wishOf(given: unknown, around: Around): Wish {
+  const read = isRetryMessage(given) ? readRetryMessage(given) : undefined;
+  if (read && 'faults' in read) return { type: 'faulty', faults: read.faults };
+  return wishOfItem(read ? read.item : given, around);
 }
 
-function wishOfGood(item: GivenItem, around: Around): Wish {
-  const read = readDestination(item.destination);
-  const payload = payloadOf(item);
-  if ('fault' in read || 'fault' in payload) {
-    const faults = [read, payload].flatMap((one) => ('fault' in one ? [one.fault] : []));
+function wishOfItem(given: unknown, around: Around): Wish {
+  const faults = check(given, 'body') ?? [];
+  const item = Object(given) as GivenItem;
+  // What the schema has found is not said twice, and what it cannot see is said in the same answer.
+  const isWhole = (part: string) =>
+    !faults.some(({ path }) => path === '' || path.startsWith(part));
+  const read = isWhole('/destination') ? readDestination(item.destination) : undefined;
+  const payload = isWhole('/payload') ? payloadOf(item) : undefined;
+  if (read && 'fault' in read) faults.push(read.fault);
+  if (payload && 'fault' in payload) faults.push(payload.fault);
+  if (faults.length > 0 || !read || 'fault' in read || !payload || 'fault' in payload) {
     return { type: 'faulty', faults };
   }
   const { destination } = read;
@@ -63,6 +71,7 @@ function submissionOf(
   key: string | undefined,
 ): Submission<Destination> {
   const { message_id: id, policy, max_retries, due_at, expires_at, ordering_key, on_dead } = item;
+  const { on_conflict } = item;
   return {
     to,
     payload,
@@ -73,6 +82,7 @@ function submissionOf(
     ...(expires_at === undefined ? {} : { expiresAt: Date.parse(expires_at) }),
     ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
     ...(on_dead === undefined ? {} : { onDead: on_dead }),
+    ...(on_conflict === undefined ? {} : { onConflict: on_conflict }),
     ...(context ? { context } : {}),
   };
 }
@@ -86,6 +96,9 @@ function failureOf(
   key: string | undefined,
 ): Wish {
   const { policy, due_at, expires_at, ordering_key, max_retries } = item;
+  // The key makes the id, so the key has to be that of this message, as for fresh work.
+  const byKey = item.message_id === undefined && key !== undefined ? 'reject' : undefined;
+  const onConflict = item.on_conflict ?? byKey;
   const report: FailureReport = {
     messageId:
       item.message_id ??
@@ -102,6 +115,7 @@ function failureOf(
     ...(expires_at === undefined ? {} : { expiresAtMs: Date.parse(expires_at) }),
     ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
     ...(item.on_dead === 'release' ? { onDead: item.on_dead } : {}),
+    ...(onConflict === undefined ? {} : { onConflict }),
     ...(context ? { context } : {}),
   };
   return { type: 'failure', destination: to, report };
@@ -156,6 +170,6 @@ function contextOf(
 }
 
 /** Bytes as they are, anything else as JSON. What a request brought can be written again: its depth has a limit. */
-export function bytesOf(payload: unknown): Uint8Array {
+function bytesOf(payload: unknown): Uint8Array {
   return payload instanceof Uint8Array ? payload : Buffer.from(JSON.stringify(payload));
 }

@@ -1,8 +1,9 @@
 /** What went wrong, as RFC 9457 has it: `application/problem+json` with a code for programs and a sentence for people. */
 import { STATUS_CODES } from 'node:http';
 import { type EngineErrorCode, isEngineError } from '@redrive/engine';
+import { isNotificationError, type NotificationErrorCode } from '@redrive/notifications';
 import { isConfigError } from 'redrive';
-import { type Parts, placed, type WireFault, wireFaults } from './reading/faults.ts';
+import { type Parts, placed, pointer, type WireFault, wireFaults } from './reading/faults.ts';
 
 /** The codes of the API's own, each with its status. */
 const ownStatuses = {
@@ -24,6 +25,7 @@ const ownStatuses = {
   TASK_UNKNOWN: 404,
   CRITERION_UNKNOWN: 404,
   ROUTE_POLICY_UNKNOWN: 404,
+  NOTIFICATIONS_OFF: 404,
   METHOD_NOT_ALLOWED: 405,
   REQUEST_TIMEOUT: 408,
   AMBIGUOUS: 409,
@@ -32,7 +34,6 @@ const ownStatuses = {
   RESULT_NOT_STORED: 410,
   BODY_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
-  IDEMPOTENCY_MISMATCH: 422,
   RATE_LIMITED: 429,
   REQUEST_HEADERS_TOO_LARGE: 431,
   INTERNAL: 500,
@@ -55,11 +56,16 @@ const engineStatuses = {
   NO_DESTINATION: 400,
   ADDRESS_REFUSED: 400,
   UNKNOWN_POLICY: 400,
+  INVALID_POLICY: 400,
   INVALID_PAYLOAD: 400,
   PAYLOAD_TOO_LARGE: 413,
   INVALID_ID: 400,
   NO_TRANSACTIONS: 500,
+  NO_IDEMPOTENCY: 500,
+  TRANSACTION_OVER: 500,
+  TRANSACTION_CONTROL: 500,
   NOT_IN_TRANSACTION: 500,
+  IDEMPOTENCY_MISMATCH: 422,
   INTAKE_FULL: 503,
   ENGINE_STOPPED: 503,
   STORE_UNAVAILABLE: 503,
@@ -72,6 +78,7 @@ const engineStatuses = {
   SCHEMA_TOO_NEW: 503,
   TABLE_NOT_OURS: 503,
   MIGRATION_LOCKED: 503,
+  NODE_TOO_OLD: 500,
   ITEM_UNKNOWN: 404,
   ITEM_CLOSED: 409,
   ITEM_BUSY: 409,
@@ -85,6 +92,12 @@ const engineStatuses = {
   AUDIT_UNREADABLE: 409,
   AUDIT_NOT_ERASED: 503,
   AUDIT_SINK_FAILED: 503,
+  INVALID_ENTRY: 500,
+  NOT_CAPABLE: 500,
+  TOPIC_UNFIT: 503,
+  QUEUE_CLOSED: 503,
+  KEY_NOT_OURS: 503,
+  QUEUE_MISMATCH: 503,
   NATS_UNAVAILABLE: 503,
   NATS_REFUSED: 500,
   NATS_NO_STREAM: 500,
@@ -93,13 +106,34 @@ const engineStatuses = {
   NATS_OUTCOME_UNKNOWN: 500,
 } as const satisfies Record<EngineErrorCode, number>;
 
+const notificationStatuses = {
+  INVALID_RECORD: 400,
+  RECORD_TOO_LARGE: 413,
+  RECORD_UNREADABLE: 500,
+  RECORD_CONTENDED: 503,
+  INVALID_NOTIFICATION: 400,
+  INVALID_REPORT: 400,
+  UNKNOWN_PRIORITY: 400,
+  INVALID_QUIET_HOURS: 400,
+  NOTIFICATION_UNKNOWN: 404,
+  NOTIFICATION_EXISTS: 409,
+  IDEMPOTENCY_KEY_REUSED: 422,
+  DEVICE_UNKNOWN: 404,
+  TOO_MANY_DEVICES: 409,
+  ILLEGAL_MOVE: 409,
+  DEVICE_ANSWER_INVALID: 502,
+  INVALID_NOTIFICATIONS: 500,
+  NOTIFICATIONS_STOPPED: 503,
+} as const satisfies Record<NotificationErrorCode, number>;
+
 type OwnCode = keyof typeof ownStatuses;
-export type ProblemCode = OwnCode | EngineErrorCode;
+export type ProblemCode = OwnCode | EngineErrorCode | NotificationErrorCode;
 
 /** Every code that an answer may have, with its status. */
 export const statuses: Readonly<Record<ProblemCode, number>> = {
   ...ownStatuses,
   ...engineStatuses,
+  ...notificationStatuses,
 };
 
 const RETRY_AFTER_S = 5;
@@ -151,7 +185,7 @@ export class Problem extends Error {
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
 /** What a store says of itself (paths, hosts) is for the log, and what the engine says of its methods for programmers. */
-const sentences: Partial<Record<EngineErrorCode, string>> = {
+export const sentences: Partial<Record<EngineErrorCode, string>> = {
   STORE_UNAVAILABLE:
     'The store cannot be reached now. Ask again; with the same message_id it is safe.',
   STORE_READ_ONLY: 'The store can be read but not written. See the log of the service.',
@@ -166,6 +200,8 @@ const sentences: Partial<Record<EngineErrorCode, string>> = {
   MIGRATION_LOCKED: 'The tables are being changed. Ask again.',
   ITEM_CONFLICT:
     'The same message is already known at that destination: it waits, was done, or has failed there.',
+  IDEMPOTENCY_MISMATCH:
+    'This Idempotency-Key was used for another payload. Use another one, or on_conflict: "duplicate" to keep the first message.',
   ENGINE_STOPPED: 'The service stops. Ask another instance, or again when it is back.',
 };
 
@@ -173,11 +209,22 @@ const sentences: Partial<Record<EngineErrorCode, string>> = {
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (isEngineError(error)) {
-    const { code, message, faults } = error;
+    const { message, faults } = error;
+    // A policy is a part of the request like any other.
+    const code = error.code === 'INVALID_POLICY' ? 'INVALID_REQUEST' : error.code;
     return new Problem(code, sentenceOf(code, message, faults.length), {
       faults: wireFaults(faults),
       cause: error,
     });
+  }
+  if (isNotificationError(error)) {
+    const faults = error.faults.map(({ path, code, message }) => ({
+      in: 'body' as const,
+      path: pointer(path.split('.')),
+      code,
+      message,
+    }));
+    return new Problem(error.code, error.message, { faults, cause: error });
   }
   if (isConfigError(error)) {
     // Only policies are data of a request; everything else was checked at the start.
@@ -187,11 +234,11 @@ export function problemOf(error: unknown): Problem {
   return problemOfFastify(error);
 }
 
-function sentenceOf(code: EngineErrorCode, message: string, faults: number): string {
+function sentenceOf(code: ProblemCode, message: string, faults: number): string {
   if (code === 'NO_DESTINATION' && faults === 0) {
     return 'The message could not be read, so nobody knows where it belongs. Give a destination, and the payload it should have had.';
   }
-  return sentences[code] ?? message;
+  return sentences[code as EngineErrorCode] ?? message;
 }
 
 function problemOfFastify(error: unknown): Problem {

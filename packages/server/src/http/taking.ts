@@ -1,21 +1,16 @@
 /** Hands what a request asks for to the engine, in one call where it is of one kind, and says what became of it. */
-import type { Engine, Rejected, Reported, Submitted, Task } from '@redrive/engine';
-import { isEngineError, laneOf } from '@redrive/engine';
+import type { Engine, EngineErrorCode, Rejected, Reported, Submitted } from '@redrive/engine';
+import { EngineError, isEngineError, laneOf } from '@redrive/engine';
 import type { Static } from 'typebox';
+import { type Around, type GivenItem, type Wish, wishOf } from './intake.ts';
 import { wirePath } from './reading/faults.ts';
-import { type Around, bytesOf, type GivenItem, type Wish, wishOf } from './intake.ts';
-import { Problem, problemOf } from './problem.ts';
+import { Problem, problemOf, sentences } from './problem.ts';
 import type { Receipt, Receipts } from './schemas/retries.ts';
 import { invalid } from './reading/validate.ts';
 import { placeView, taskView } from './views.ts';
 
 type Good = Exclude<Wish, { type: 'faulty' }>;
 type Answer = Submitted | Reported | Rejected;
-
-/** Duplicates are looked at so many at a time. */
-const LOOKS = 20;
-
-const MISMATCH = 'This Idempotency-Key was used for another payload. Use another one.';
 
 export async function takeOne(
   engine: Engine,
@@ -29,9 +24,6 @@ export async function takeOne(
   const task = await engine.get(id, wish.destination);
   if (!task) {
     throw new Problem('TASK_UNKNOWN', 'It was known, and deleted in this very moment. Ask again.');
-  }
-  if (status === 'duplicate' && isMismatch(wish, task, item, around)) {
-    throw new Problem('IDEMPOTENCY_MISMATCH', MISMATCH);
   }
   return { status_of_request: status, ...taskView(task) };
 }
@@ -71,7 +63,6 @@ export async function takeMany(
     }
   }
   for (const [i, { index }] of wishes.entries()) taken.add(index, answers[i]!);
-  if (around.key !== undefined) await refuseMismatches(engine, items, wishes, taken, around);
   return taken.inOrder();
 }
 
@@ -82,9 +73,8 @@ async function handIn(engine: Engine, wish: Good): Promise<Submitted | Reported>
   }
   const [answer] = await engine.report([wish.report]);
   if (answer!.status !== 'rejected') return answer!;
-  const { code, path, message } = answer!;
-  const faults = [{ in: 'body', path: wirePath(path), code, message } as const];
-  throw new Problem(code, message, { faults });
+  const { code, message, faults } = answer!;
+  throw problemOf(new EngineError(code, message, { faults }));
 }
 
 /** What is known without asking the store again. */
@@ -110,7 +100,9 @@ class Taken {
 
   add(index: number, answer: Answer): void {
     if (answer.status === 'rejected') {
-      this.reject(index, answer.code, wirePath(answer.path), answer.message);
+      for (const { code, path, message } of answer.faults) {
+        this.reject(index, code, wirePath(path), sentences[code as EngineErrorCode] ?? message);
+      }
     } else this.#accepted.push({ index, message_id: answer.id, result: answer.status });
   }
 
@@ -118,52 +110,8 @@ class Taken {
     this.#rejected.push({ index, code, path, message });
   }
 
-  get duplicates() {
-    return this.#accepted.filter(({ result }) => result === 'duplicate');
-  }
-
-  refuse(index: number, code: string, message: string): void {
-    this.#accepted.splice(
-      this.#accepted.findIndex((one) => one.index === index),
-      1,
-    );
-    this.reject(index, code, '/payload', message);
-  }
-
   inOrder(): Static<typeof Receipts> {
     const accepted = this.#accepted.sort((a, b) => a.index - b.index);
     return { accepted, rejected: this.#rejected.sort((a, b) => a.index - b.index) };
   }
-}
-
-/** Of those whose id came from the key: what was there already has to be the same. */
-async function refuseMismatches(
-  engine: Engine,
-  items: readonly unknown[],
-  wishes: readonly { index: number; wish: Good }[],
-  taken: Taken,
-  around: Around,
-): Promise<void> {
-  const wishAt = new Map(wishes.map(({ index, wish }) => [index, wish]));
-  const duplicates = taken.duplicates;
-  for (let from = 0; from < duplicates.length; from += LOOKS) {
-    const some = duplicates.slice(from, from + LOOKS);
-    const tasks = await Promise.all(
-      some.map(({ index, message_id }) => engine.get(message_id, wishAt.get(index)!.destination)),
-    );
-    for (const [i, { index }] of some.entries()) {
-      const task = tasks[i];
-      if (task && isMismatch(wishAt.get(index)!, task, items[index], around)) {
-        taken.refuse(index, 'IDEMPOTENCY_MISMATCH', MISMATCH);
-      }
-    }
-  }
-}
-
-function isMismatch(wish: Good, task: Task, item: unknown, { key }: Around): boolean {
-  // An operator's change is not the client's, and what was erased cannot be compared.
-  if (key === undefined || (item as GivenItem).message_id !== undefined) return false;
-  if (task.edited !== undefined || task.payload.length === 0) return false;
-  const { payload } = wish.type === 'fresh' ? wish.submission : wish.report;
-  return !Buffer.from(task.payload).equals(bytesOf(payload));
 }

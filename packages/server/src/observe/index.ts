@@ -17,6 +17,7 @@ import { Feed } from './events.ts';
 import {
   HealthChecks,
   type MemberWithState,
+  type NotificationsWithState,
   type RoutingWithState,
   type WatchedBrokers,
 } from './health.ts';
@@ -65,6 +66,7 @@ export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'health
     brokers: WatchedBrokers;
     member?: MemberWithState;
     routing?: RoutingWithState;
+    notifications?: NotificationsWithState;
   }): void;
   started(): void;
   /** From now on it says that it is not ready. */
@@ -140,10 +142,10 @@ export function createObservers(options: ObserverOptions): Observers {
     delivery: (delivery) => observedDelivery(delivery, parts),
     source: (source) => observedSource(source, parts),
     auditSink: (sink) => auditedSink(sink, (events) => alerts.written(events)),
-    watch: ({ engine, brokers, member, routing }) => {
+    watch: ({ engine, brokers, member, routing, notifications }) => {
       webhook?.attach(engine);
       alerts.attach(engine);
-      health.watch(engine, brokers, member, routing);
+      health.watch(engine, brokers, member, routing, notifications);
       metrics.cyoda.member = member;
       skew.watch(engine);
       metrics.watch({ engine, census, brokers });

@@ -36,9 +36,10 @@ export class Webhook {
   /** Several instances that see the same cause at the same time tell of it once. False: the engine was stopped before. */
   async tell(cause: string, body: object): Promise<boolean> {
     const window = Math.floor(this.#clock.now() / WINDOW_MS);
-    const dedupeKey = `${cause}:${window}`;
+    // Each instance counts for itself: the first to tell is enough.
+    const options = { dedupeKey: `${cause}:${window}`, onConflict: 'duplicate' } as const;
     try {
-      await this.#engine?.submit(this.#url as `http://${string}`, body, { dedupeKey });
+      await this.#engine?.submit(this.#url as `http://${string}`, body, options);
       return true;
     } catch (error) {
       if (!isEngineError(error) || error.code !== 'ENGINE_STOPPED') throw error;

@@ -11,7 +11,7 @@ import type { Values } from './settings.ts';
 export interface Config extends Partial<Omit<Values, 'tokens' | `criteria.${string}`>> {
   /** As in `REDRIVE_TOKENS`: `name:role:sha256`. */
   tokens?: readonly string[];
-  /** The policy of what names none, in place of the scheduler's. */
+  /** The policy of what names none: the fields in which it differs from the scheduler's. */
   policy?: Policy;
   /** Policies that a request may name. */
   policies?: Readonly<Record<string, Policy>>;

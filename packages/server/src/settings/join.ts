@@ -1,6 +1,6 @@
 /** What fits together, and what the file adds: policies, lanes, rules, secrets. */
 import { isIPv4 } from 'node:net';
-import type { LaneOptions } from '@redrive/engine';
+import type { EngineOptions, LaneOptions } from '@redrive/engine';
 import {
   criterionConfig,
   type CriterionSettings,
@@ -11,7 +11,7 @@ import {
   type Policy,
   presets,
 } from 'redrive';
-import { didYouMean, joinPath, type Values as Fields } from 'redrive/internal';
+import { didYouMean, joinPath, overlay, type Values as Fields } from 'redrive/internal';
 import { DEAD_LETTER_QUEUE, OVERSIZED_QUEUE } from '../scheduler/queues.ts';
 import { checkAudit } from './audit.ts';
 import { readCriteria } from './criteria.ts';
@@ -59,6 +59,8 @@ export async function joinSettings(given: Parts): Promise<Joined> {
   } = values;
   const faults: Fault[] = [];
   const criteria = readCriteria(config['criteria'], values, faults);
+  const policy = readPolicy(given, faults);
+  const lane = await readLane(config['lane'] ?? {}, 'lane', { policy }, faults);
   const settings: Settings = {
     ...withoutDots(plain),
     criteria,
@@ -68,10 +70,10 @@ export async function joinSettings(given: Parts): Promise<Joined> {
     maxRequestBytes:
       values.maxRequestBytes ?? Math.max(8 * MiB, bytesInBase64(values.maxPayloadBytes)),
     logFormat: logFormat ?? (isTty ? 'pretty' : 'json'),
-    policy: readPolicy(given, faults),
+    policy,
     policies: readPolicies(config['policies'], faults),
-    lane: await readLane(config['lane'] ?? {}, 'lane', faults),
-    lanes: await readLanes(config['lanes'], faults),
+    lane,
+    lanes: await readLanes(config['lanes'], { policy, lane }, faults),
     rules: readRules(config['rules'], faults),
     secrets: readSecrets(config['secrets'], given.env, faults),
   };
@@ -118,15 +120,18 @@ function isLoopback(host: string): boolean {
   return bare === 'localhost' || bare === '::1' || (isIPv4(bare) && bare.startsWith('127.'));
 }
 
-/** What the variables say goes before the file, field by field. */
+/** The scheduler's, then the file, then what the variables say, field by field. The whole of it is the engine's default. */
 function readPolicy({ values, written, config }: Parts, faults: Fault[]): Policy {
   const own = config['policy'];
   const isOwn = own !== undefined && checkedPolicy(own, 'policy', faults) !== undefined;
+  const usual = { policy: presets.scheduler, origin: 'the default of the service' };
+  const file = { policy: own as Policy, origin: 'the configuration file' };
+  const policy = isOwn ? overlay([usual, file]) : usual.policy;
   const isSaid = (name: 'defaultMaxRetries' | 'baseDelayMs' | 'maxDelayMs') =>
     !isOwn || written.has(variables[name].env);
   return {
     // Its fields alone: what is changed below is not the policy that was defined.
-    ...(Object.fromEntries(Object.entries(isOwn ? (own as Policy) : presets.scheduler)) as Policy),
+    ...(Object.fromEntries(Object.entries(policy)) as Policy),
     ...(isSaid('defaultMaxRetries') ? { maxAttempts: values.defaultMaxRetries + 1 } : {}),
     ...(isSaid('baseDelayMs') ? { base: values.baseDelayMs } : {}),
     ...(isSaid('maxDelayMs') ? { cap: values.maxDelayMs } : {}),
@@ -151,7 +156,14 @@ function checkedPolicy(data: unknown, path: string, faults: Fault[]): DefinedPol
   }
 }
 
-async function readLanes(data: unknown, faults: Fault[]): Promise<Record<string, LaneOptions>> {
+/** What an engine has for all its lanes: a policy of a lane lies over it. */
+type Wider = Pick<EngineOptions, 'policy' | 'lane'>;
+
+async function readLanes(
+  data: unknown,
+  wider: Wider,
+  faults: Fault[],
+): Promise<Record<string, LaneOptions>> {
   const lanes: Record<string, LaneOptions> = {};
   for (const [name, lane] of entries(data, 'lanes', 'limits by lane', faults)) {
     const path = joinPath('lanes', name);
@@ -160,7 +172,7 @@ async function readLanes(data: unknown, faults: Fault[]): Promise<Record<string,
       const message = `is not a lane such as 'queue:orders', 'nats:orders.eu' or 'https://api.example.com'.${didYouMean(meant)}`;
       faults.push({ path, code: 'INVALID_VALUE', message });
     }
-    lanes[name] = await readLane(lane, path, faults);
+    lanes[name] = await readLane(lane, path, wider, faults);
   }
   return lanes;
 }
@@ -174,18 +186,27 @@ function laneMeant(name: string): string | undefined {
 }
 
 /** The engine knows best what a lane may be told. */
-async function readLane(data: unknown, path: string, faults: Fault[]): Promise<LaneOptions> {
+async function readLane(
+  data: unknown,
+  path: string,
+  wider: Wider,
+  faults: Fault[],
+): Promise<LaneOptions> {
   if (Object(data) !== data || Object.keys(data as object).length > 0) {
     const { createEngine } = await import('@redrive/engine');
     const { memory } = await import('@redrive/engine/memory');
     try {
-      createEngine({ store: memory(), lane: data as LaneOptions });
+      createEngine({ store: memory(), ...wider, ...laneAt(path, data as LaneOptions) });
     } catch (error) {
       addFaults(error, path, faults);
       return {};
     }
   }
   return data as LaneOptions;
+}
+
+function laneAt(path: string, lane: LaneOptions): Pick<EngineOptions, 'lane' | 'lanes'> {
+  return path === 'lane' ? { lane } : { lanes: { [path.slice('lanes.'.length)]: lane } };
 }
 
 /** The delivery knows best what it may be told, and where it may connect to. */

@@ -128,7 +128,34 @@ describe('the policy', () => {
   it('is the file’s, with what the environment says of it', async () => {
     write('redrive.config.json', { policy: { maxAttempts: 9, base: '1s', jitter: 'full' } });
     const { policy } = await settingsOf({ BASE_DELAY_MS: '100' });
-    expect(policy).toEqual({ maxAttempts: 9, base: 100, jitter: 'full' });
+    expect(policy).toMatchObject({ maxAttempts: 9, base: 100, jitter: 'full' });
+  });
+
+  it('is the scheduler’s in what the file leaves out', async () => {
+    write('redrive.config.json', { policy: { maxAttempts: 9 } });
+    const { policy } = await settingsOf();
+    const usual = { base: 2000, cap: 60_000, jitter: 'add', retryOn: ['transient'] };
+    expect(policy).toMatchObject({ ...usual, maxAttempts: 9, maxRetryAfter: 86_400_000 });
+  });
+
+  it('of a lane has to fit those below it', async () => {
+    write('redrive.config.json', {
+      policy: { jitter: 'decorrelated' },
+      lane: { policy: { maxAttempts: 3 } },
+      lanes: {
+        'queue:a': { policy: { strategy: 'fixed' } },
+        'queue:b': { policy: { base: '1s' } },
+      },
+    });
+    const { faults } = (await read()) as { faults: object[] };
+    expect(faults).toMatchObject([
+      {
+        name: 'lanes.queue:a.jitter',
+        message: expect.stringContaining(
+          'strategy from the policy of the lane queue:a, jitter from the policy of the engine',
+        ),
+      },
+    ]);
   });
 });
 

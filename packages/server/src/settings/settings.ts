@@ -102,6 +102,20 @@ export interface Settings {
   /** `redis://` or `rediss://`: sticky sessions. */
   redisUrl?: string;
 
+  notifications: 'off' | 'on';
+  /** A URL, `queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`, as those below. */
+  notificationDelivery?: string;
+  notificationDeadLetters: string;
+  notificationEvents: string;
+  notificationReports: string;
+  notificationExisting: 'return' | 'conflict';
+  notificationConcurrency: number;
+  /** 0: for good. */
+  notificationRetentionDays: number;
+  deviceServiceUrl?: string;
+  kafkaBrokers?: readonly string[];
+  mongodbUrl?: string;
+
   /** How long closed items are kept, and how many may be open. */
   inboxRetentionDays: number;
   inboxMaxItems: number;

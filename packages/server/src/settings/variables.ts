@@ -6,6 +6,7 @@ import { auditVariables } from './audit-variables.ts';
 import { criterionVariables } from './criterion-variables.ts';
 import { routingVariables } from './routing-variables.ts';
 import { natsVariables } from './nats-variables.ts';
+import { notificationVariables } from './notification-variables.ts';
 
 export type Variable = {
   readonly env: string;
@@ -309,6 +310,7 @@ export const variables = {
   },
   ...routingVariables,
   ...natsVariables,
+  ...notificationVariables,
   ...criterionVariables,
 } as const satisfies Record<string, Variable>;
 

@@ -117,7 +117,9 @@ describe('the whole examination', () => {
       ready: true,
       checks: [],
       clockAheadMs: 0,
-      unserved: ['queue:a', 'queue:b', 'queue:c', 'queue:d'],
+      unserved: ['queue:a', 'queue:b', 'queue:c', 'queue:d', 'handler:a'].map((lane) => {
+        return { lane, isDue: false };
+      }),
       blocked: [],
     };
     const waiting = await look(await read({}), () => Promise.resolve(answer));
@@ -131,6 +133,34 @@ describe('the whole examination', () => {
     const reading = await read({ RABBITMQ_URL: 'amqp://127.0.0.1:9' });
     const named = await look(reading, () => Promise.resolve(answer));
     expect(named.filter(({ what }) => what.startsWith('Nobody delivers'))).toEqual([]);
+  });
+
+  it('warns of due tasks whose handler may be misspelt, and notes those of other handlers', async () => {
+    const lanes = { invocie: true, invoice: false, reports: true, 'later-on': false };
+    const answer: ServerAnswer = {
+      type: 'answers',
+      ready: true,
+      checks: [],
+      clockAheadMs: 0,
+      unserved: Object.entries(lanes).map(([name, isDue]) => ({ lane: `handler:${name}`, isDue })),
+      blocked: [],
+    };
+    const findings = await look(await read({}), () => Promise.resolve(answer));
+    expect(findings.filter(({ about }) => about === 'handlers')).toEqual([
+      {
+        about: 'handlers',
+        level: 'warning',
+        what: "Tasks for the handler 'invocie' are due, and nobody has taken them yet. Did you mean 'invoice'?",
+        advice: expect.stringContaining('redrive list --lane handler:invocie'),
+      },
+      {
+        about: 'handlers',
+        level: 'note',
+        what: "Tasks for the handler 'reports' are due, and nobody has taken them yet.",
+        advice: expect.stringContaining('Start the process that has this handler'),
+      },
+    ]);
+    expect(findings.filter(({ what }) => what.startsWith('Nobody delivers'))).toEqual([]);
   });
 
   it('warns of tasks that wait behind items of the inbox', async () => {

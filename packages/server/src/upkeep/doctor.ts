@@ -1,4 +1,5 @@
 /** `redrive doctor`: looks at everything that Redrive needs, and says what to do about what is not well. */
+import { didYouMean, nearest } from 'redrive/internal';
 import { hiddenUrl } from '../settings/hide.ts';
 import type { SettingsReading } from '../settings/read.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -20,7 +21,7 @@ export type ServerAnswer =
       checks: readonly Check[];
       clockAheadMs: number;
       /** Lanes in which something waits that this server cannot deliver. */
-      unserved: readonly string[];
+      unserved: readonly { lane: string; isDue: boolean }[];
       /** Lanes in which tasks wait behind items of the inbox. */
       blocked: readonly { lane: string; tasks: number; items: number }[];
     };
@@ -48,6 +49,7 @@ export async function examineEverything({
     askServer().then((answer) => [
       ...ofServer(serverUrl, answer),
       ...stranded(answer, reading),
+      ...withoutHandler(answer),
       ...blocked(answer),
     ]),
   ];
@@ -122,7 +124,9 @@ function stranded(answer: ServerAnswer, reading: SettingsReading): Finding[] {
   if (answer.type === 'away' || !reading.ok) return [];
   const { rabbitmqUrl, natsUrl } = reading.settings;
   const urlOf = (lane: string) => (lane.startsWith('nats:') ? natsUrl : rabbitmqUrl);
-  const lanes = answer.unserved.filter((lane) => urlOf(lane) === undefined);
+  const lanes = answer.unserved
+    .map(({ lane }) => lane)
+    .filter((lane) => !lane.startsWith(HANDLER) && urlOf(lane) === undefined);
   const [first, second, third, ...more] = lanes;
   if (first === undefined) return [];
   const isNats = lanes.every((lane) => lane.startsWith('nats:'));
@@ -135,6 +139,28 @@ function stranded(answer: ServerAnswer, reading: SettingsReading): Finding[] {
       advice: `Set ${isNats ? 'NATS_URL' : 'RABBITMQ_URL'} and start the service again, or cancel it: redrive list --lane.`,
     },
   ];
+}
+
+const HANDLER = 'handler:';
+
+/** Handlers are in processes of the user's own: what is due there and has a name that is nearly another one is a slip. */
+function withoutHandler(answer: ServerAnswer): Finding[] {
+  if (answer.type === 'away') return [];
+  const lanes = answer.unserved.filter(({ lane }) => lane.startsWith(HANDLER));
+  const names = lanes.map(({ lane }) => lane.slice(HANDLER.length));
+  const about = 'handlers';
+  return lanes.flatMap(({ lane, isDue }): Finding[] => {
+    if (!isDue) return [];
+    const name = lane.slice(HANDLER.length);
+    const others = names.filter((one) => one !== name);
+    const near = nearest(name, others);
+    const what = `Tasks for the handler '${name}' are due, and nobody has taken them yet.${didYouMean(near)}`;
+    const advice =
+      near === undefined
+        ? `Start the process that has this handler, or cancel them: redrive list --lane ${lane}.`
+        : `If the name is a slip, submit them again as '${near}' and cancel these: redrive list --lane ${lane}.`;
+    return [{ about, level: near === undefined ? 'note' : 'warning', what, advice }];
+  });
 }
 
 function blocked(answer: ServerAnswer): Finding[] {

@@ -5,6 +5,9 @@ import { createEngine } from '../../engine.ts';
 import { postgres } from './index.ts';
 import { join } from './join.ts';
 
+const nothing = () => undefined;
+const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+
 test.each<[string, (query: unknown) => unknown, string]>([
   ['a pool', (query) => Object.assign(new pg.Pool(), { query }), 'is a pool'],
   ['something else', () => ({}), 'is no client'],
@@ -36,6 +39,36 @@ describePostgres(({ freshDatabase }) => {
   afterEach(async () => {
     await client.end();
     await database.drop();
+  });
+
+  test('a key that was used for another payload is refused, and the transaction goes on', async () => {
+    const store = postgres({ url: database.url, listen: false });
+    const engine = createEngine({ store, log: silent });
+    const submit = (payload: number, dedupeKey: string) =>
+      engine.submit('work', payload, { tx: client, dedupeKey });
+    await engine.submit('work', 1, { dedupeKey: 'known' });
+    await client.query('BEGIN');
+    await submit(1, 'mine');
+    const mismatch = { code: 'IDEMPOTENCY_MISMATCH' };
+    // Of a task that is committed, and of one of this very transaction.
+    await expect(submit(2, 'known')).rejects.toMatchObject(mismatch);
+    await expect(submit(2, 'mine')).rejects.toMatchObject(mismatch);
+    expect(await submit(1, 'known')).toMatchObject({ status: 'duplicate' });
+    const many = { to: 'work', dedupeKey: 'known' };
+    expect(
+      await engine.submitMany(
+        [
+          { ...many, payload: 3 },
+          { to: 'work', payload: 4 },
+        ],
+        { tx: client },
+      ),
+    ).toMatchObject([{ status: 'rejected', ...mismatch }, { status: 'accepted' }]);
+    await client.query('COMMIT');
+    const tasks = await engine.list({ limit: 9 });
+    const payloads = tasks.map(({ payload }) => Number(Buffer.from(payload).toString()));
+    expect(payloads.toSorted((a, b) => a - b)).toEqual([1, 1, 4]);
+    await engine.stop();
   });
 
   // `redrive` is a name that a caller may use as well.

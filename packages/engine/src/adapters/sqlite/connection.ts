@@ -1,9 +1,11 @@
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { EngineError } from '../../errors.ts';
 import { isCannotOpen } from './faults.ts';
 import { assertLocal } from './locality.ts';
+import { nodeSqlite } from './node-sqlite.ts';
+import type { Place } from './options.ts';
 import { migrate } from './schema/schema.ts';
 
 /** How long a statement may wait for a lock with the event loop standing still. */
@@ -16,15 +18,8 @@ const CHECKPOINT_PAGES = 3000;
 const MAX_LOG_BYTES = 64 * 1024 * 1024;
 const CACHE_KIB = 16 * 1024;
 
-/** Where the file is: a path, or a `file:` URL with SQLite's parameters. */
-export interface Place {
-  path: string;
-  /** What SQLite is given. */
-  name: string | URL;
-}
-
 /** Creates the tables of this program, or updates them. */
-type Migrate = (db: DatabaseSync, path: string) => void;
+export type Migrate = (db: DatabaseSync, path: string) => void;
 
 /** Opens the file, making it and its folder where they are missing, with the schema of this program. */
 export function connect(
@@ -63,7 +58,7 @@ function sizeOf(path: string): number {
 
 /** A connection beside the first, which reads only. The file must have been opened. */
 export function connectReader({ name }: Place): DatabaseSync {
-  const db = new DatabaseSync(name, { readOnly: true });
+  const db = new (nodeSqlite().DatabaseSync)(name, { readOnly: true });
   db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
   return db;
@@ -85,7 +80,7 @@ function opened(
   maxFileBytes: number | undefined,
   prepare: Migrate,
 ): DatabaseSync {
-  const db = new DatabaseSync(name);
+  const db = new (nodeSqlite().DatabaseSync)(name);
   try {
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     useLog(db, path);

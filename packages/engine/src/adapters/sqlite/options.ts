@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Clock, ConfigError, type Fault, type Random } from 'redrive';
 import { defaultOf, type Fields, readFields, reportFault, systemClock } from 'redrive/internal';
-import type { Place } from './connection.ts';
+import { checkNode } from '../../node-version.ts';
 
 export interface SqliteOptions {
   /** The store's time. Processes that share a file must share a clock: that of their machine. */
@@ -15,6 +15,13 @@ export interface SqliteOptions {
   random?: Random;
   /** Hears that the file was deleted or replaced while it was open, and where its content was copied to. */
   onFault?: (what: string, error: unknown) => void;
+}
+
+/** Where the file is: a path, or a `file:` URL with SQLite's parameters. */
+export interface Place {
+  path: string;
+  /** What SQLite is given. */
+  name: string | URL;
 }
 
 interface SqliteSettings {
@@ -35,6 +42,7 @@ const others = ['clock', 'random', 'onFault'];
 
 /** Checked once, every fault at once. */
 export function readOptions(file: string | URL, options: SqliteOptions): SqliteSettings {
+  checkNode('The SQLite store');
   const faults: Fault[] = [];
   const { clock = systemClock, random = Math.random, onFault = reportFault, ...rest } = options;
   const values = readFields(rest, fields, [...Object.keys(fields), ...others], '', faults);

@@ -1,7 +1,7 @@
 /** Sticky sessions in a SQLite file of their own, which the processes of one machine share. */
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { StickySession } from 'redrive';
 import { EngineError } from '../../errors.ts';
 import {
@@ -13,6 +13,7 @@ import {
 } from '../../ports/sticky.ts';
 import { faultOf } from './faults.ts';
 import { assertLocal } from './locality.ts';
+import { nodeSqlite } from './node-sqlite.ts';
 import { readOptions } from './options.ts';
 
 /** How long a statement may wait for another process with the event loop standing still. */
@@ -78,7 +79,7 @@ function open(path: string, name: string | URL): Opened {
   const folder = dirname(path);
   mkdirSync(folder, { recursive: true });
   assertLocal(folder);
-  const db = new DatabaseSync(name);
+  const db = new (nodeSqlite().DatabaseSync)(name);
   try {
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     db.exec('PRAGMA journal_mode = WAL');

@@ -79,7 +79,9 @@ async function askServer(client: Client): Promise<ServerAnswer> {
       ready,
       checks,
       clockAheadMs,
-      unserved: unserved.map(({ lane }) => lane),
+      unserved: unserved.map(({ lane, next_in_ms }) => {
+        return { lane, isDue: next_in_ms !== undefined && next_in_ms <= 0 };
+      }),
       blocked: blocked.map(({ lane, blocked: tasks = 0, blocked_by: items = 0 }) => {
         return { lane, tasks, items };
       }),

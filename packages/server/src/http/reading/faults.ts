@@ -84,6 +84,7 @@ const wireNames: ReadonlyMap<string, string> = new Map(
     expiresAt: 'expires_at',
     orderingKey: 'ordering_key',
     onDead: 'on_dead',
+    onConflict: 'on_conflict',
     attempt: 'retry_count',
     maxAttempts: 'max_retries',
     contentType: 'content_type',

@@ -1,5 +1,5 @@
 import { type DefinedPolicy, definePolicy, simulate } from 'redrive';
-import { didYouMean, nearest } from 'redrive/internal';
+import { didYouMean, nearest, overlay } from 'redrive/internal';
 import type { Static } from 'typebox';
 import type { Settings } from '../../settings/settings.ts';
 import { wireFaults } from '../reading/faults.ts';
@@ -60,7 +60,13 @@ function run(policy: DefinedPolicy, body: Static<typeof SimulationRequest>, clie
 
 function policyIn(given: Static<typeof SimulationRequest>['policy'], settings: Settings) {
   if (given === undefined) return definePolicy(settings.policy);
-  if (typeof given !== 'string') return definePolicy(given);
+  if (typeof given !== 'string') {
+    // As for a message that is sent with it.
+    return overlay([
+      { policy: settings.policy, origin: 'the policy of the service' },
+      { policy: given, origin: 'the policy of this request' },
+    ]);
+  }
   const { policies } = settings;
   if (Object.hasOwn(policies, given)) return definePolicy(policies[given]);
   const hint = didYouMean(nearest(given, Object.keys(policies)));

@@ -116,12 +116,19 @@ describe.each(['memory', 'sqlite'] as const)('taking in one message, on %s', (st
       status: 422,
       body: { code: 'IDEMPOTENCY_MISMATCH' },
     });
+    const kept = await send('queue:orders', { a: 2 }, { on_conflict: 'duplicate' });
+    expect(kept).toMatchObject({ status: 200, body: { status_of_request: 'duplicate' } });
     // An id of its own wins over the key.
     expect((await send('queue:orders', { a: 2 }, { message_id: id(4) })).status).toBe(202);
     expect((await send('queue:orders', { a: 3 }, { message_id: id(4) })).status).toBe(200);
     const failed = await send('queue:third', { a: 1 }, { retry_count: 0 });
     expect((await send('queue:third', { a: 1 }, { retry_count: 0 })).status).toBe(200);
     expect((await send('queue:third', { a: 2 }, { retry_count: 0 })).status).toBe(422);
+    // Also where the count is ahead of the message: that is no other message of the same key.
+    const ahead = { retry_count: 1, max_retries: 9 };
+    expect((await send('queue:third', { a: 2 }, ahead)).status).toBe(422);
+    const more = { message_id: id(4), on_conflict: 'reject' };
+    expect((await send('queue:orders', { a: 3 }, more)).status).toBe(422);
     expect(await engine.get(textAt(failed.body, 'message_id'))).toBeDefined();
   });
 
@@ -246,6 +253,44 @@ describe('the policy of fresh work', () => {
   });
 });
 
+describe('a policy that leaves fields out', () => {
+  /** The wait before its first retry. */
+  async function waitOf(policy: object, more: object = {}) {
+    const engine = createTestEngine({ policy: settings.policy });
+    const { post, get } = await stage({ engine });
+    const item = { message_id: id(1), destination: 'queue:a', payload: 1, policy, ...more };
+    const answer = await post(url, item);
+    const { due_at } = (await get(`${url}/${id(1)}`)).body as { due_at: string };
+    return { answer, waitMs: Date.parse(due_at) - engine.clock.now() };
+  }
+
+  it('keeps the delays of the service', async () => {
+    const { answer, waitMs } = await waitOf({ maxAttempts: 9 }, { retry_count: 0 });
+    expect(answer.status).toBe(202);
+    expect(waitMs).toBe(2000);
+    expect((await waitOf({ base: '7s' }, { retry_count: 0 })).waitMs).toBe(7000);
+  });
+
+  it('is refused where what it writes does not fit the rest', async () => {
+    const { post } = await stage({ lane: { policy: { jitter: 'decorrelated' } } });
+    const item = { destination: 'queue:a', payload: 1, policy: { strategy: 'fixed' } };
+    expect(await post(url, item)).toMatchObject({
+      status: 400,
+      body: {
+        code: 'INVALID_REQUEST',
+        errors: [
+          {
+            path: '/policy/jitter',
+            message: expect.stringContaining(
+              'strategy from the policy of this submit, jitter from the policy of all lanes',
+            ),
+          },
+        ],
+      },
+    });
+  });
+});
+
 describe('what travels with a message', () => {
   it('is a method, a secret, and the trace of the request', async () => {
     const { ask, engine } = await stage();
@@ -302,11 +347,11 @@ describe('faults of one message', () => {
         fault('/on_dead', 'INVALID_VALUE', 'A text is needed.'),
       ]),
     );
-    expect(listAt(answer.body, 'errors')).toHaveLength(10);
+    expect(listAt(answer.body, 'errors')).toHaveLength(11); // and that there is no payload
   });
 
   it.each([
-    [{}, '/destination', 'MISSING_FIELD'],
+    [{ payload: 1 }, '/destination', 'MISSING_FIELD'],
     [{ destination: 'queue:a' }, '/payload', 'MISSING_FIELD'],
     [{ destination: 'queue:a', payload: 1, payload_base64: '' }, '/payload', 'INVALID_VALUE'],
     [{ destination: 'queue:a', payload_base64: '?' }, '/payload_base64', 'INVALID_VALUE'],
@@ -487,7 +532,7 @@ describe('taking in many', () => {
 
   it('is 400 when all are rejected', async () => {
     const { post } = await stage();
-    expect(await post(url, { items: [{}, 7] })).toMatchObject({
+    expect(await post(url, { items: [{ payload: 1 }, 7] })).toMatchObject({
       status: 400,
       body: {
         code: 'ALL_REJECTED',
@@ -533,7 +578,14 @@ describe('taking in many', () => {
           { index: 0, result: 'duplicate', message_id: ids[0] },
           { index: 2, result: 'duplicate', message_id: ids[2] },
         ],
-        rejected: [{ index: 1, code: 'IDEMPOTENCY_MISMATCH', path: '/payload' }],
+        rejected: [
+          {
+            index: 1,
+            code: 'IDEMPOTENCY_MISMATCH',
+            path: '/payload',
+            message: expect.stringContaining('This Idempotency-Key was used for another payload.'),
+          },
+        ],
       },
     });
   });
@@ -557,3 +609,92 @@ describe('taking in many', () => {
 function fault(path: string, code: string, message: unknown) {
   return { in: 'body', path, code, message };
 }
+
+describe('a RetryMessage, as consumers publish it to the retry queue', () => {
+  const message = {
+    message_id: id(7),
+    original_queue: 'orders',
+    original_payload: 'eyJvcmRlciI6MTd9',
+    error_reason: 'connect ECONNREFUSED 10.1.2.3:5432',
+    retry_count: 0,
+    max_retries: 3,
+    classification: 'TRANSIENT',
+  };
+
+  it('is taken in as it is', async () => {
+    const { post, get } = await stage();
+    expect(await post(url, message)).toMatchObject({
+      status: 202,
+      body: { message_id: id(7), queue: 'orders', lane: 'queue:orders', max_retries: 3 },
+    });
+    expect(await get(`${url}/${id(7)}`)).toMatchObject({
+      body: {
+        payload: { order: 17 },
+        status: 'pending',
+        error: { class: 'transient', message: message.error_reason },
+      },
+    });
+  });
+
+  it('may have a Buffer, a number for its class, a time and nulls', async () => {
+    const { post, get } = await stage();
+    const items = [
+      {
+        ...message,
+        original_payload: { type: 'Buffer', data: [0, 255] },
+        classification: 1,
+        error_reason: null,
+      },
+      {
+        ...message,
+        message_id: id(8),
+        next_retry_at_ms: String(Date.parse('2031-01-01T00:00:00Z')),
+      },
+    ];
+    expect(await post(url, { items })).toMatchObject({
+      status: 202,
+      body: { accepted: [{ result: 'failed' }, { result: 'accepted' }], rejected: [] },
+    });
+    expect(await get(`${url}/${id(7)}`)).toMatchObject({
+      body: { payload_base64: 'AP8=', status: 'failed', error: { class: 'business' } },
+    });
+    expect(await get(`${url}/${id(8)}`)).toMatchObject({
+      body: { due_at: '2031-01-01T00:00:00.000Z' },
+    });
+  });
+
+  it('is told everything that is wrong with it at once', async () => {
+    const { post } = await stage();
+    const bad = {
+      message_id: '7',
+      original_queue: '',
+      original_payload: 'not base64!',
+      retry_count: -1,
+      clasification: 'TRANSIENT',
+    };
+    const answer = await post(url, bad);
+    expect(answer.status).toBe(400);
+    expect(
+      listAt(answer.body, 'errors')
+        .map((one) => textAt(one, 'path'))
+        .sort(),
+    ).toEqual([
+      '/clasification',
+      '/message_id',
+      '/original_payload',
+      '/original_queue',
+      '/retry_count',
+    ]);
+  });
+});
+
+it('a request with faults of several kinds is told all of them at once', async () => {
+  const { post } = await stage();
+  const answer = await post(url, { destination: 'ftp://x', due_at: 'soon', max_retries: -1 });
+  expect(answer.status).toBe(400);
+  expect(
+    listAt(answer.body, 'errors')
+      .map((one) => textAt(one, 'path'))
+      .sort(),
+  ).toEqual(['/destination', '/due_at', '/max_retries', '/payload']);
+});

@@ -85,6 +85,12 @@ export const RetryItem = Type.Object(
           'Whether those behind it wait while it lies in the inbox; `block` unless given.',
       }),
     ),
+    on_conflict: Type.Optional(
+      choice(['duplicate', 'reject'], {
+        description:
+          'What becomes of another payload for a known message: 422, or `duplicate`. `reject` unless given, where an Idempotency-Key makes the message_id; `duplicate` for a message_id of your own.',
+      }),
+    ),
     error_reason: Type.Optional(
       Type.String({ description: 'Why it failed. Only with `retry_count`.' }),
     ),
@@ -110,12 +116,17 @@ export const ShownItem = Type.Unsafe<unknown>({
 });
 
 const RetryItems = Type.Object(
-  { items: Type.Array(ref('RetryItem'), { minItems: 1, maxItems: MAX_ITEMS }) },
+  {
+    items: Type.Array(Type.Unsafe<unknown>({ oneOf: [ref('RetryItem'), ref('RetryMessage')] }), {
+      minItems: 1,
+      maxItems: MAX_ITEMS,
+    }),
+  },
   { additionalProperties: false },
 );
 
 export const RetryRequest = Type.Unsafe<unknown>({
-  oneOf: [ref('RetryItem'), RetryItems],
+  oneOf: [ref('RetryItem'), ref('RetryMessage'), RetryItems],
   examples: [
     { destination: 'https://api.example.com/orders', payload: { order: 7 } },
     {
@@ -157,7 +168,7 @@ const identity = {
   lane: Type.String({ description: 'An HTTP origin, `queue:NAME`, or `nats:SUBJECT`.' }),
   status: choice(statuses, {
     description:
-      '`retried`: a queue took it over. `done`: its destination said that it worked. `failed`: it is in review.',
+      '`retried`: a broker took it over, and nothing was heard of it since; `error` is the failure before that. `done`: its destination said that it worked. `failed`: it is in review.',
   }),
 };
 

@@ -1,7 +1,8 @@
 import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { backup, type DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
+import { nodeSqlite } from '../node-sqlite.ts';
 
 /** 8 MB: a step blocks whoever uses the connection meanwhile. */
 const PAGES_PER_STEP = 2000;
@@ -59,7 +60,7 @@ async function copyInto(
 /** By way of a file of its own, which takes the name of the copy in one step. */
 async function copyVia(fresh: string, db: DatabaseSync, copy: string): Promise<void> {
   try {
-    await backup(db, fresh, { rate: PAGES_PER_STEP });
+    await nodeSqlite().backup(db, fresh, { rate: PAGES_PER_STEP });
     renameSync(fresh, copy);
   } catch (error) {
     for (const end of ['', '-journal', '-wal', '-shm']) rmSync(fresh + end, { force: true });

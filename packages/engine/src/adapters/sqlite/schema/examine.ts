@@ -1,11 +1,11 @@
 import { closeSync, openSync, readSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import type { Place } from '../connection.ts';
 import { faultOf } from '../faults.ts';
 import { networkFileSystemOf } from '../locality.ts';
-import { readOptions } from '../options.ts';
+import { nodeSqlite } from '../node-sqlite.ts';
+import { type Place, readOptions } from '../options.ts';
 import { schemaVersion } from './schema.ts';
 
 /** What a look at a file finds: data, for people and programs. */
@@ -85,7 +85,7 @@ function readContent(place: Place, integrity: boolean): Content {
 }
 
 function readFrom({ path }: Place, name: string | URL, integrity: boolean): Content {
-  const db = new DatabaseSync(name, { readOnly: true });
+  const db = new (nodeSqlite().DatabaseSync)(name, { readOnly: true });
   try {
     const valueOf = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0];
     return {

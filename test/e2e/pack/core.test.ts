@@ -2,63 +2,54 @@
  * What a user gets: the library packed as for the registry, installed into an empty project, and
  * used there from ES modules, from CommonJS and from TypeScript.
  */
-import { spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  checkout,
+  copyWorkspace,
+  isOlder,
+  machineNode,
+  npm,
+  pack,
+  run,
+  scratchFolder,
+} from './project.ts';
 
-const checkout = join(import.meta.dirname, '..', '..');
-const scratch = realpathSync(mkdtempSync(join(tmpdir(), 'redrive-pack-')));
-const workspace = join(scratch, 'workspace');
-const packageFolder = join(workspace, 'packages', 'core');
+const scratch = scratchFolder();
+const packageFolder = join(scratch, 'workspace', 'packages', 'core');
 const project = join(scratch, 'project');
 let manifestBefore = '';
 
 beforeAll(() => {
-  copyWorkspace();
+  copyWorkspace(scratch, ['core']);
   manifestBefore = readFileSync(join(packageFolder, 'package.json'), 'utf8');
-  npm(packageFolder, 'pack', '--pack-destination', scratch);
-  const tarball = readdirSync(scratch).find((name) => name.endsWith('.tgz')) ?? 'no tarball';
+  const tarball = pack(scratch, 'core');
   mkdirSync(project);
   writeFileSync(join(project, 'package.json'), '{ "private": true }');
-  npm(project, 'install', '--offline', '--no-audit', '--no-fund', join(scratch, tarball));
+  npm(scratch, project, 'install', '--offline', '--no-audit', '--no-fund', tarball);
 }, 120_000);
 
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 describe('the packed library', () => {
-  it('holds what was built, its sources, the schema, README and licence, and no tests', () => {
+  it('holds what was built, the schemas, README and licence, and nothing else', () => {
     const files = readdirSync(installed(), { recursive: true, encoding: 'utf8' });
     const promised = [
       'LICENSE',
       'README.md',
       'dist/index.d.ts',
-      'dist/index.d.ts.map',
       'dist/index.js',
-      'dist/index.js.map',
       'dist/small.js',
       'dist/testing.js',
       'audit-event.schema.json',
       'policy.schema.json',
       'retry-policy.schema.json',
-      'src/index.ts',
     ];
     expect(promised.filter((name) => !files.includes(name))).toEqual([]);
-    expect(files.filter((name) => /\.test\.|tsbuildinfo|tsconfig|\.pack\.json/.test(name))).toEqual(
-      [],
-    );
+    const others = files.filter((name) => !promised.includes(name) && name !== 'package.json');
+    expect(others.filter((name) => !/^dist(?:$|[\\/])/.test(name))).toEqual([]);
+    expect(others.filter((name) => /\.(?:test\..*|map|tsbuildinfo)$/.test(name))).toEqual([]);
   });
 
   it('points at what was built and depends on nothing', () => {
@@ -116,7 +107,7 @@ describe('the packed library', () => {
       JSON.stringify({ compilerOptions: options, files }),
     );
     const tsc = join(checkout, 'node_modules', 'typescript', 'bin', 'tsc');
-    expect(run(process.execPath, [tsc, '-p', project])).toBe('');
+    expect(run(process.execPath, [tsc, '-p', project], project)).toBe('');
   });
 });
 
@@ -147,64 +138,22 @@ describe.each(runtimes())('on $title', ({ node, reason }) => {
   }
 });
 
-/** Packing changes package.json for a moment: on a copy, it disturbs no test beside this one. */
-function copyWorkspace(): void {
-  const copied = ['LICENSE', 'README.md', 'package.json', 'tsconfig.base.json', 'scripts/pack.ts'];
-  for (const path of [...copied, 'packages/core']) {
-    if (!existsSync(join(checkout, path))) continue;
-    cpSync(join(checkout, path), join(workspace, path), {
-      recursive: true,
-      filter: (source) => !/[\\/](?:node_modules|dist)$/.test(source),
-    });
-  }
-  symlinkSync(join(checkout, 'node_modules'), join(workspace, 'node_modules'), 'junction');
-}
-
 /** The pinned Node, and the one this machine came with. */
 function runtimes(): { title: string; node: string; reason: boolean }[] {
   const pinned = { title: `Node ${process.versions.node}`, node: process.execPath, reason: false };
-  const node = machineNode();
-  if (node === undefined) {
+  const other = machineNode();
+  if (other === undefined) {
     return [pinned, { title: 'no other Node (none on PATH: skipped)', node: '', reason: true }];
   }
-  const version = run(node, ['-p', 'process.versions.node']).trim();
-  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const { node, version } = other;
   const why =
     version === process.versions.node
       ? 'the same again'
-      : major < 20 || (major === 20 && minor < 19)
+      : isOlder(version, '20.19')
         ? 'older than 20.19'
         : '';
   const title = `the machine's Node ${version}${why && ` (${why}: skipped)`}`;
   return [pinned, { title, node, reason: why !== '' }];
-}
-
-function machineNode(): string | undefined {
-  const name = process.platform === 'win32' ? 'node.exe' : 'node';
-  return (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .filter((folder) => folder !== '' && !folder.includes('node_modules'))
-    .map((folder) => join(folder, name))
-    .find((path) => existsSync(path));
-}
-
-function npm(folder: string, ...words: string[]): void {
-  run('npm', [...words, '--cache', join(scratch, 'cache'), '--loglevel', 'error'], folder);
-}
-
-function run(command: string, words: string[], cwd = scratch): string {
-  // The npm that runs the tests hands its own settings down, and they point at the checkout.
-  const env = Object.fromEntries(
-    Object.entries(process.env).filter(
-      ([key]) => !/^npm_|^NODE_OPTIONS$|^VITEST|^NODE_ENV$/i.test(key),
-    ),
-  );
-  const result = spawnSync(command, words, { cwd, env, encoding: 'utf8' });
-  if (result.status !== 0) {
-    throw new Error(`${command} ${words.join(' ')}
-${result.stdout}${result.stderr}`);
-  }
-  return result.stdout;
 }
 
 function installed(): string {

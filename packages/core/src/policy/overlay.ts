@@ -1,0 +1,71 @@
+import { ConfigError, type Fault } from '../errors.ts';
+import { readFields } from '../options/fields.ts';
+import { policyDefaults } from './policy-defaults.ts';
+import { type Policy, policyFields } from './policy-fields.ts';
+import { complete, type DefinedPolicy, laidOver, parsePolicy } from './policy.ts';
+
+/** A policy that may leave fields out, and where it was written, for the sentence about a fault. */
+export interface PolicyLayer {
+  policy: Policy;
+  /** As in `the policy of the engine`. */
+  origin: string;
+}
+
+/**
+ * One policy of several, from the widest to the nearest: each changes the fields that it writes. A policy that says
+ * everything is taken as it is, and those before it do not matter.
+ */
+export function overlay(layers: readonly PolicyLayer[]): DefinedPolicy {
+  const last = layers.length - 1;
+  const first = Math.max(
+    0,
+    layers.findLastIndex(({ policy }) => isWhole(policy)),
+  );
+  if (first >= last) return parsePolicy(layers[last]?.policy ?? {});
+
+  const faults: Fault[] = [];
+  const origins = new Map<string, string>();
+  let values = {};
+  for (const [i, { policy, origin }] of layers.slice(first).entries()) {
+    const written = readFields(policy, policyFields, Object.keys(policyFields), '', faults);
+    for (const name of Object.keys(written)) origins.set(name, origin);
+    // A schedule says the strategy too.
+    if (written['schedule'] && !written['strategy']) origins.set('strategy', origin);
+    values = i === 0 ? complete(written) : laidOver(values, written);
+  }
+  if (faults.length > 0) throw new ConfigError('INVALID_POLICY', 'The policy has faults:', faults);
+  return fitting(values, origins);
+}
+
+/** Whether it says everything: a defined policy, also one that was JSON in between, which has no `undefined`. */
+function isWhole(policy: Policy): boolean {
+  const fields = Object(policy) as Policy;
+  return Object.entries(policyDefaults).every(
+    ([name, usual]) => usual === undefined || fields[name as keyof Policy] !== undefined,
+  );
+}
+
+/** Each was checked by itself: a fault here is one of fields that do not fit each other. */
+function fitting(values: Policy, origins: ReadonlyMap<string, string>): DefinedPolicy {
+  try {
+    return parsePolicy(values);
+  } catch (error) {
+    const faults = (error as ConfigError).faults.map((fault) => ({
+      ...fault,
+      message: `${fault.message} ${originsOf(fault.path, origins)}`,
+    }));
+    throw new ConfigError('INVALID_POLICY', 'The policy has faults:', faults);
+  }
+}
+
+/** `The strategy is from the policy of this submit, the jitter from the policy of the engine.` */
+function originsOf(path: string, origins: ReadonlyMap<string, string>): string {
+  const isOverride = path.startsWith('overrides.');
+  const name = path.slice(path.lastIndexOf('.') + 1);
+  const names = new Set([...(isOverride ? ['overrides'] : []), 'strategy', name]);
+  const said = [...names].flatMap((each) => {
+    const origin = origins.get(each);
+    return origin === undefined ? [] : [`${each} from ${origin}`];
+  });
+  return `Here: ${said.join(', ')}.`;
+}
