@@ -28,10 +28,11 @@ const MAX_PULLS = 4;
 /** Messages that advisories name are fetched side by side. */
 const MAX_FETCHES = 8;
 const GIVE_BACK_MS = 2000;
-const ACK = '+ACK';
+/** As bytes: the client would encode a text for each message. */
+const ACK = Buffer.from('+ACK');
 /** After a millisecond: of several messages that come back at once, 2.9 forgets some until their time is over. */
-const NAK = '-NAK {"delay":1000000}';
-const IN_PROGRESS = '+WPI';
+const NAK = Buffer.from('-NAK {"delay":1000000}');
+const IN_PROGRESS = Buffer.from('+WPI');
 
 /** Pulls from a durable consumer, over whichever connection there is, until it is stopped. */
 export class StreamConsumer implements NatsConsumer {
@@ -57,7 +58,7 @@ export class StreamConsumer implements NatsConsumer {
   /** What it had when it was stopped, and what came after that. */
   #left: string[] = [];
   /** Words to the server that no connection took. */
-  readonly #unsaid = new Map<string, string>();
+  readonly #unsaid = new Map<string, Buffer>();
 
   constructor(wish: Wish, settings: NatsSettings, stopped: (one: StreamConsumer) => void) {
     this.#wish = wish;
@@ -243,7 +244,7 @@ export class StreamConsumer implements NatsConsumer {
     }
   }
 
-  #settle(messages: readonly Received[], word: string): void {
+  #settle(messages: readonly Received[], word: Buffer): void {
     for (const message of messages) {
       const reply = this.#held.settle(message);
       if (reply !== undefined) this.#say(reply, word);
@@ -305,7 +306,7 @@ export class StreamConsumer implements NatsConsumer {
     this.#fetch();
   }
 
-  #say(reply: string, word: string): void {
+  #say(reply: string, word: Buffer): void {
     try {
       if (this.#connection) return this.#connection.publish(reply, word);
     } catch {
