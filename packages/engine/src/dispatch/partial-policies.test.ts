@@ -81,7 +81,7 @@ describe('the policy of a submit', () => {
       'strategy from the policy of this submit, jitter from the policy of the lane handler:a',
     );
     expect(await engine.submitMany([{ to: 'a', payload: 1, policy }])).toMatchObject([
-      { status: 'rejected', path: 'policy' },
+      { status: 'rejected', path: 'policy.jitter' },
     ]);
     expect(await engine.list({ limit: 1 })).toEqual([]);
     const both = { strategy: 'fixed', jitter: 'none' } as const;
