@@ -108,7 +108,7 @@ describe('the policy of a submit', () => {
 
 describe('the policy of a report', () => {
   it('is that of its lane with the fields that it writes', async () => {
-    const { engine, stored } = stage({ lane: { policy: quick } });
+    const { engine, stored } = stage({ lanes: { 'queue:orders': { policy: quick } } });
     const messageId = '00000000-0000-4000-8000-000000000001';
     const to = { kind: 'queue', address: 'orders' };
     const failure = { class: 'transient' } as const;
