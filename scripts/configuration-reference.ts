@@ -22,7 +22,16 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
     [
       ...(['natsUrl', 'natsCredsFile', 'natsToken', 'natsTlsCaFile'] as const),
       ...(['natsTlsCertFile', 'natsTlsKeyFile', 'natsRetrySubject'] as const),
-      ...(['natsDeadLetterStreams', 'natsReplicas'] as const),
+      ...(['natsDeadLetterStreams', 'natsReplicas', 'natsRouting', 'natsRoutingSubject'] as const),
+    ],
+  ],
+  [
+    'Notifications',
+    [
+      ...(['notifications', 'notificationDelivery', 'deviceServiceUrl', 'mongodbUrl'] as const),
+      ...(['kafkaBrokers', 'notificationDeadLetters', 'notificationEvents'] as const),
+      ...(['notificationReports', 'notificationExisting', 'notificationConcurrency'] as const),
+      'notificationRetentionDays',
     ],
   ],
   ['Retries', ['defaultMaxRetries', 'baseDelayMs', 'maxDelayMs', 'concurrency', 'maxPayloadBytes']],
@@ -51,6 +60,7 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
     ],
   ],
   ['Cyoda', ['cyodaUrl', 'cyodaToken', 'cyodaTokenFile', 'cyodaTags', 'cyodaLegalEntity']],
+  ['Audit trail', ['audit', 'auditSink', 'auditSubject', 'auditRetentionDays']],
   [
     'Operation',
     [
@@ -58,10 +68,8 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
       'instance',
       'logLevel',
       'logFormat',
-      'audit',
       'inboxRetentionDays',
       'inboxMaxItems',
-      'auditRetentionDays',
       'inboxWebhookUrl',
       'retryRateAlert',
       'retryRateWebhookUrl',

@@ -1,5 +1,6 @@
 import type { Player } from './player.ts';
 import type { BacklogPlayer } from './players/backlog.ts';
+import type { OpenedQueue } from './players/delay-queue.ts';
 import type { InboxPlayer } from './players/inbox.ts';
 import type { AuditTrail, RedriveOptions } from './players/redrive.ts';
 import type { ReplayPlayer } from './players/replay.ts';
@@ -28,6 +29,13 @@ const loaders = {
   'graphile-worker': async () =>
     new (await import('./players/graphile-worker.ts')).GraphileWorkerPlayer(),
   bullmq: async () => new (await import('./players/bullmq.ts')).BullMqPlayer(),
+  'bullmq-delayed': async () => new (await import('./players/bullmq.ts')).BullMqPlayer(1),
+  'delay-redis': async () => {
+    const { queueInRedis } = await import('./players/delay-queues.ts');
+    return delayQueue(queueInRedis);
+  },
+  'delay-postgres': () => delayQueueIn('postgres'),
+  'delay-sqlite': () => delayQueueIn('file'),
   'raw-postgres': async () => new (await import('./players/raw-postgres.ts')).RawPostgresPlayer(),
   'raw-sqlite': async () => new (await import('./players/raw-sqlite.ts')).RawSqlitePlayer(),
 } satisfies Record<string, () => Promise<Player>>;
@@ -85,6 +93,17 @@ async function replay(ground: StoreGround) {
 async function inbox(ground: StoreGround) {
   const { InboxPlayer } = await import('./players/inbox.ts');
   return new InboxPlayer(await optionsAt(ground));
+}
+
+async function delayQueue(openAt: (place: string) => Promise<OpenedQueue>) {
+  const { DelayQueuePlayer } = await import('./players/delay-queue.ts');
+  return new DelayQueuePlayer(openAt);
+}
+
+async function delayQueueIn(ground: StoreGround) {
+  const { queueOn } = await import('./players/delay-queues.ts');
+  const { storeAt } = await optionsAt(ground);
+  return delayQueue(async (place) => queueOn(storeAt(place)));
 }
 
 async function optionsAt(ground: StoreGround, audit: AuditTrail = 'off'): Promise<RedriveOptions> {

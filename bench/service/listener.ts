@@ -1,13 +1,10 @@
 import type { Channel, ChannelModel } from 'amqplib';
+import { Arrivals } from './arrivals.ts';
 import { numberOf } from './messages.ts';
 
-/** A consumer that counts: each message is to come, and once. */
-export class Listener {
+/** A consumer of a queue that counts. */
+export class Listener extends Arrivals {
   readonly #channel: Channel;
-  #seen = new Set<number>();
-  #expected = 0;
-  #duplicates = 0;
-  #finish: () => void = () => undefined;
 
   static async open(
     connection: ChannelModel,
@@ -17,7 +14,7 @@ export class Listener {
     const channel = await connection.createChannel();
     const listener = new Listener(channel);
     const take = ({ content }: { content: Buffer }) => {
-      listener.#take(numberOf(content));
+      listener.take(numberOf(content));
       onMessage(content);
     };
     await channel.consume(queue, (message) => message && take(message), { noAck: true });
@@ -25,39 +22,11 @@ export class Listener {
   }
 
   private constructor(channel: Channel) {
+    super();
     this.#channel = channel;
-  }
-
-  get count(): number {
-    return this.#seen.size;
-  }
-
-  get duplicates(): number {
-    return this.#duplicates;
-  }
-
-  /** Resolves when messages 0 to `count` have come. From now on: what came before is forgotten. */
-  expect(count: number, withinMs: number): Promise<void> {
-    this.#seen = new Set();
-    this.#expected = count;
-    return new Promise((resolve, reject) => {
-      const late = () =>
-        reject(new Error(`${this.count} of ${count} messages have come in ${withinMs} ms`));
-      const timer = setTimeout(late, withinMs);
-      this.#finish = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 
   async close(): Promise<void> {
     await this.#channel.close();
-  }
-
-  #take(n: number): void {
-    if (this.#seen.has(n)) this.#duplicates += 1;
-    this.#seen.add(n);
-    if (this.#seen.size === this.#expected) this.#finish();
   }
 }

@@ -16,6 +16,9 @@ export const redrive: Program = {
   args: ['serve'],
 };
 export const barePipeline: Program = { script: join(import.meta.dirname, 'bare/pipeline.ts') };
+export const bareNatsPipeline: Program = {
+  script: join(import.meta.dirname, 'bare/nats-pipeline.ts'),
+};
 export const bareHttp: Program = { script: join(import.meta.dirname, 'bare/http.ts') };
 
 export interface RunOptions {

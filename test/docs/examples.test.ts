@@ -6,7 +6,12 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { migratePostgres } from '@redrive/engine/postgres';
 import { type RabbitmqServer, startPgBouncer, startNats, startRabbitmq } from '@redrive/services';
-import { type Database, describeService, freshDatabase } from '@redrive/services/vitest';
+import {
+  type Database,
+  describeService,
+  freshDatabase,
+  sharedServer,
+} from '@redrive/services/vitest';
 import { createService, readSettings } from '@redrive/server';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -139,6 +144,15 @@ describeService('NATS 2.15', () => {
       // Before its stream is there, advisories would be gone.
       const env = { NATS_URL: url, NATS_DEAD_LETTER_STREAMS: 'ORDERS' };
       await withService(env, () => expectToWork(example, { NATS_URL: url }));
+    });
+  }
+});
+
+describeService('Kafka', () => {
+  for (const example of needing('Kafka')) {
+    it(`${example.at} runs and prints what it says`, alone, async () => {
+      const { host } = new URL(await sharedServer('Kafka'));
+      await expectToWork(example, { KAFKA_BROKERS: host });
     });
   }
 });

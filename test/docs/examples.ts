@@ -15,9 +15,10 @@ export interface Example {
 
 /**
  * What it connects to, by the variables it reads: `DATABASE_URL`, and with a pooler before it `DIRECT_URL` too;
- * `RABBITMQ_URL`, with a service that takes in the dead letters of `dlx`; `NATS_URL`, with one that takes in those of `ORDERS`.
+ * `RABBITMQ_URL`, with a service that takes in the dead letters of `dlx`; `NATS_URL`, with one that takes in those of `ORDERS`;
+ * `KAFKA_BROKERS`.
  */
-export type Need = 'nothing' | 'PostgreSQL' | 'PgBouncer' | 'RabbitMQ' | 'NATS';
+export type Need = 'nothing' | 'PostgreSQL' | 'PgBouncer' | 'RabbitMQ' | 'NATS' | 'Kafka';
 
 /** A block of SQL. It is run on a database that has Redrive's tables. */
 export interface SqlExample {
@@ -92,6 +93,7 @@ function printedBy(code: string): string[] {
 function needOf(code: string): Need {
   if (code.includes('RABBITMQ_URL')) return 'RabbitMQ';
   if (code.includes('NATS_URL')) return 'NATS';
+  if (code.includes('KAFKA_BROKERS')) return 'Kafka';
   if (!code.includes('DATABASE_URL')) return 'nothing';
   return code.includes('DIRECT_URL') ? 'PgBouncer' : 'PostgreSQL';
 }

@@ -24,6 +24,8 @@ export interface NatsOptions {
 }
 
 export interface NatsServer extends SharedServer, AsyncDisposable {
+  /** Of its process; undefined while it does not run. */
+  readonly pid: number | undefined;
   /** Ends the server at once. */
   kill(): Promise<void>;
   /** Ends it as SIGTERM does: with care for its data. */
@@ -116,6 +118,9 @@ async function runNats(path: string, options: NatsOptions, cluster: string): Pro
     });
     return {
       url: `nats://redrive:${password}@127.0.0.1:${port}`,
+      get pid() {
+        return home.pid;
+      },
       kill: () => home.end('SIGKILL'),
       end: () => home.end('SIGTERM'),
       start: () => launch(port),

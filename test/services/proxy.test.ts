@@ -88,6 +88,25 @@ describe('a proxy', () => {
     await expect.poll(() => received).toEqual(['held', 'held']);
   });
 
+  it('lets the server hear everything while it is muted, and holds its answers back', async () => {
+    const { client, far } = await connected();
+    const answers: string[] = [];
+    client.on('data', (chunk: Buffer) => answers.push(chunk.toString()));
+    proxy.mute();
+    client.write('question');
+    expect(await next(far)).toBe('question');
+    far.write('answer');
+    // What travels outside the proxy meanwhile has had the time to arrive.
+    const direct = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const [other] = (await once(server, 'connection')) as [Socket];
+    direct.write('direct');
+    expect(await next(other)).toBe('direct');
+    direct.destroy();
+    expect(answers).toEqual([]);
+    proxy.resume();
+    await expect.poll(() => answers).toEqual(['answer']);
+  });
+
   it('tells nobody of an end either while it is stalled', async () => {
     const { client, far } = await connected();
     proxy.stall();

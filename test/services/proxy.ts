@@ -13,6 +13,8 @@ export interface Proxy extends AsyncDisposable {
   cutAfter(bytes: number): Promise<void>;
   /** Connections stay, and nothing passes in either direction until `resume`. */
   stall(): void;
+  /** The server hears everything, and what it answers does not pass until `resume`. */
+  mute(): void;
   resume(): void;
   /** New connections are cut at once, as if the server were away, until `admit`. */
   refuse(): void;
@@ -29,6 +31,7 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
   const target = new URL(serverUrl);
   const pairs = new Set<Pair>();
   let isStalled = false;
+  let isMuted = false;
   let isRefusing = false;
   let limit: { left: number; done: () => void } | undefined;
 
@@ -51,6 +54,7 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
     client.on('end', () => server.end());
     server.on('end', () => client.end());
     if (isStalled) hold(pair);
+    if (isMuted) server.pause();
   });
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');
@@ -79,8 +83,13 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
       isStalled = true;
       for (const pair of pairs) hold(pair);
     },
+    mute() {
+      isMuted = true;
+      for (const { server } of pairs) server.pause();
+    },
     resume() {
       isStalled = false;
+      isMuted = false;
       for (const pair of pairs) {
         if (pair.client.destroyed || pair.server.destroyed) end(pair);
         pair.client.resume();
@@ -114,8 +123,12 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
     if (to.write(chunk)) return;
     from.pause();
     to.once('drain', () => {
-      if (!isStalled) from.resume();
+      if (!isStalled && !isHeldBack(from)) from.resume();
     });
+  }
+
+  function isHeldBack(socket: Socket): boolean {
+    return isMuted && [...pairs].some(({ server }) => server === socket);
   }
 
   function hold({ client, server }: Pair): void {

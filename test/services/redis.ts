@@ -51,7 +51,8 @@ export async function startRedis({ settings }: RedisOptions = {}): Promise<Redis
   }
 }
 
-function configuration(
+/** The content of redis.conf. */
+export function configuration(
   home: Home,
   port: number,
   password: string,
@@ -72,17 +73,21 @@ function configuration(
     .join('');
 }
 
-function answers(port: number, password: string): Promise<boolean> {
+async function answers(port: number, password: string): Promise<boolean> {
+  return (await say(port, password, 'PING')).includes('+PONG');
+}
+
+/** What the server answers to one command, as it comes over the wire; nothing where it does not answer. */
+export function say(port: number, password: string, command: string): Promise<string> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(`AUTH ${password}\r\nPING\r\n`));
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.write(`AUTH ${password}\r\n${command}\r\nQUIT\r\n`);
+    });
     let answer = '';
     socket.setEncoding('utf8');
-    socket.on('data', (text: string) => {
-      answer += text;
-      if (answer.includes('+PONG')) socket.destroy();
-    });
+    socket.on('data', (text: string) => (answer += text));
     socket.on('error', () => socket.destroy());
     socket.setTimeout(1000, () => socket.destroy());
-    socket.on('close', () => resolve(answer.includes('+PONG')));
+    socket.on('close', () => resolve(answer.replace(/^\+OK\r\n/, '')));
   });
 }

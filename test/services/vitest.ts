@@ -6,6 +6,7 @@ import { beforeAll, describe } from 'vitest';
 import { type PostgresVersion, found, type ServiceName } from './index.ts';
 import { sharedServer } from './shared.ts';
 
+export { kafkaClient, type KafkaClient } from './kafka-client.ts';
 export { natsClient, type NatsClient } from './nats-client.ts';
 export { rabbitmqClient, type RabbitmqClient } from './rabbitmq-client.ts';
 export { sharedServer } from './shared.ts';
@@ -26,7 +27,7 @@ export interface PostgresUnderTest {
 
 /** Why tests were skipped: the server they need, and what would bring it. */
 export interface MissingService {
-  readonly name: ServiceName | 'Cyoda' | 'Bun' | 'Deno';
+  readonly name: ServiceName | 'Cyoda' | 'MongoDB' | 'Bun' | 'Deno';
   readonly why: string;
   readonly wayOut: string;
 }
@@ -84,6 +85,38 @@ export function describeCyoda(body: (server: CyodaUnderTest) => void): void {
   const meta = isMissing ? { missingService } : {};
   group('on Cyoda', { meta }, () =>
     body({ httpUrl: CYODA_TEST_URL ?? '', grpcUrl: CYODA_TEST_GRPC ?? '', token }),
+  );
+}
+
+export interface MongoUnderTest {
+  /** Whether it counts every update of concurrent writers. */
+  readonly isAtomic: boolean;
+  /** The URL of the run's shared one. */
+  server(): Promise<string>;
+}
+
+/**
+ * The same tests on each server that speaks MongoDB's protocol. A mongod cannot be fetched: MONGODB_TEST_URL names one
+ * that somebody else runs, and nothing requires it.
+ */
+export function describeMongo(body: (server: MongoUnderTest) => void): void {
+  const standIns = [
+    { name: 'MongoDB (mongo-java-server)', isAtomic: true },
+    { name: 'FerretDB', isAtomic: false },
+  ] as const;
+  for (const { name, isAtomic } of standIns) {
+    describeService(name, () => body({ isAtomic, server: () => sharedServer(name) }));
+  }
+  const url = process.env['MONGODB_TEST_URL'];
+  const missingService: MissingService = {
+    name: 'MongoDB',
+    why: 'MONGODB_TEST_URL names no server',
+    wayOut: 'start a mongod and set it',
+  };
+  // oxlint-disable-next-line vitest/valid-describe-callback, vitest/valid-title -- takes a condition
+  const group = describe.skipIf(!url);
+  group('on MongoDB', { meta: url ? {} : { missingService } }, () =>
+    body({ isAtomic: true, server: async () => url ?? '' }),
   );
 }
 

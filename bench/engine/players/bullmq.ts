@@ -14,6 +14,12 @@ export class BullMqPlayer implements Player {
   #url = '';
   #queue: Queue<Work> | undefined;
   #worker: Worker<Work> | undefined;
+  readonly #delayMs: number;
+
+  /** With a delay its jobs wait among the delayed ones, as entries of a delay queue do. */
+  constructor(delayMs = 0) {
+    this.#delayMs = delayMs;
+  }
 
   async open(url: string): Promise<void> {
     this.#url = url;
@@ -22,7 +28,10 @@ export class BullMqPlayer implements Player {
   }
 
   async schedule(tasks: number): Promise<number> {
-    const batches = batchesOf(tasks, (n) => ({ name: QUEUE, data: workOf(n) }));
+    const batches = batchesOf(tasks, (n) => {
+      const job = { name: QUEUE, data: workOf(n) };
+      return this.#delayMs === 0 ? job : { ...job, opts: { delay: this.#delayMs } };
+    });
     return timed(batches, async (jobs) => this.#queue?.addBulk(jobs));
   }
 

@@ -14,7 +14,7 @@ export class RetryingPlayer extends RedrivePlayer {
     const lane = {
       concurrency: CONCURRENCY,
       failures: 1_000_000,
-      policy: { base: 0, jitter: 'none' },
+      policy: { base: 0, jitter: 'none' as const },
     };
     engine.handle('work', lane, (payload: Work, { attempt }) => {
       tally.begin();

@@ -1,6 +1,6 @@
 import { atLeast, clampRandom, delayOf } from './policy/backoff.ts';
 import { type Failure, namesIn, statusText } from './failure/failure.ts';
-import { type CompletePolicy, defined } from './policy/policy.ts';
+import { type CompletePolicy, defined, type DefinedPolicy } from './policy/policy.ts';
 import type { Policy } from './policy/policy-fields.ts';
 import { unitRandom } from './policy/random.ts';
 
@@ -84,7 +84,8 @@ export type Chance = (facts: Facts, n: number) => number;
 /** `decide` for a complete policy. A bundle that needs only this goes without checks, and brings its own `chance`. */
 export function decideOn(given: CompletePolicy, facts: Facts, draw: Chance): Decision {
   const { circuit, failure } = facts;
-  const p = given.overrides ? given.forFailure(failure) : given;
+  // Only a policy that was checked has overrides.
+  const p = given.overrides ? (given as DefinedPolicy).forFailure(failure) : given;
   const attempt = Math.floor(atLeast(facts.attempt, 1));
   const uncounted = Math.floor(atLeast(facts.uncounted, 0));
   const counted = failure.counted !== false && !circuit;

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Clock } from './clock.ts';
 import type { RetryError } from './errors.ts';
 import type { Policy } from './policy/policy-fields.ts';
+import { createBulkhead } from './limits/bulkhead.ts';
 import { retry } from './retry.ts';
 import type { Attempt, Runtime } from './run/runtime.ts';
 import { virtualClock, type VirtualClock } from './testing.ts';
@@ -223,6 +224,25 @@ describe('a deadline', () => {
       history: [{ attempt: 1, delayMs: 100 }],
     });
     expect(fn).toHaveBeenCalledTimes(1);
+  });
+
+  it('says so also where a full bulkhead would refuse the attempt anyway', async () => {
+    const clock = virtualClock();
+    const bulkhead = createBulkhead({ maxConcurrent: 1 });
+    let lateMs = 0;
+    const late: Clock = { ...clock, monotonic: () => clock.monotonic() + lateMs };
+    const other = taking(clock, 60_000);
+    const on = {
+      wait: () => {
+        lateMs = 950;
+        void retry(other, steady, { clock, bulkhead });
+      },
+    };
+    const fn = vi.fn(() => Promise.reject(reset()));
+    const policy = { ...steady, deadline: '1s' } as const;
+    const error = await outcome(clock, fn, policy, { clock: late, bulkhead, on });
+    expect(error).toMatchObject({ code: 'DEADLINE', attempts: 1 });
+    expect(other).toHaveBeenCalledOnce();
   });
 
   it('keeps a result that came after it when nothing could have stopped the work', async () => {

@@ -123,8 +123,8 @@ export class DurableEngine {
       throw new EngineError('INVALID_ENGINE', 'A handler has a name, which is not a URL.');
     }
     const run = rest.at(-1) as Handler<never>;
-    const { schema, ...lane } = (rest.length > 1 ? rest[0] : {}) as HandlerOptions;
-    this.#dispatcher.expect([this.#directory.add(name, lane, { schema, run })]);
+    const { schema, idempotent, ...lane } = (rest.length > 1 ? rest[0] : {}) as HandlerOptions;
+    this.#dispatcher.expect([this.#directory.add(name, lane, { schema, run }, idempotent)]);
     return this;
   }
 
@@ -227,10 +227,12 @@ export class DurableEngine {
     return this.#laneReporter.counts();
   }
 
-  async pause(lane: string, by?: string): Promise<void> {
+  async pause(lane: string, by?: string): Promise<{ known: boolean }> {
     await this.#open();
-    await this.#lanes.pause(checkedLane(lane), by);
+    const known = await this.#laneReporter.knows(checkedLane(lane));
+    await this.#lanes.pause(lane, by);
     this.#observer.acted('pause', { lane, by });
+    return { known };
   }
 
   async resume(lane: string, by?: string): Promise<void> {

@@ -1,12 +1,21 @@
+import { inspect } from 'node:util';
 import {
   ConfigError,
   type Clock,
   type Duration,
   type Fault,
+  type IdempotencyStore,
   type Policy,
   type Random,
 } from 'redrive';
-import { defaultOf, type Fields, nearest, readFields, type Values } from 'redrive/internal';
+import {
+  defaultOf,
+  type Fields,
+  isIdempotencyStore,
+  nearest,
+  readFields,
+  type Values,
+} from 'redrive/internal';
 import type { InboxEntry } from './inbox/entry-hook.ts';
 import { EngineError } from './errors.ts';
 import type { EngineEvent } from './events.ts';
@@ -49,6 +58,11 @@ export interface EngineOptions {
   retention?: { done?: Duration; retried?: Duration; cancelled?: Duration };
   /** The inbox: how long closed items are kept (30 days), from how many open ones on it is full, who is told of new ones. */
   inbox?: InboxOptions;
+  /**
+   * Where the keys of idempotent handlers are kept: the store's own keys unless given. It stays yours to close. One with
+   * transactions, such as `postgresIdempotency(pool)`, gives those handlers a `tx`.
+   */
+  idempotency?: IdempotencyStore;
   /** False: it takes in and answers, but delivers nothing, prunes nothing and runs no bulk jobs. */
   dispatch?: boolean;
   /** How long `stop` waits for what runs before it aborts it (10 s). */
@@ -112,6 +126,8 @@ export interface EngineSettings {
     onEntry?: (entry: InboxEntry) => unknown;
   };
   onUnavailable: 'fail' | 'wait';
+  /** How long it is remembered that the task of an idempotent handler is done. */
+  recordsKeptMs: number;
 }
 
 const MiB = 1024 * 1024;
@@ -174,7 +190,18 @@ export function engineSettings(options: EngineOptions): EngineSettings {
     onUnavailable: given['onUnavailable'] as 'fail' | 'wait',
     retention: { done, retried, cancelled },
     inbox: { retentionMs, maxItems, debounceMs, ...(onEntry ? { onEntry } : {}) },
+    // At least as long as the row of a task that is over.
+    recordsKeptMs: Math.max(done, retentionMs),
   };
+}
+
+/** An option that is true, false or absent. */
+export function isOn(name: string, given: unknown): boolean {
+  if (given === undefined || typeof given === 'boolean') return given === true;
+  throw new EngineError(
+    'INVALID_ENGINE',
+    `The option '${name}' is true or false, not ${inspect(given)}.`,
+  );
 }
 
 /** `attemptTimeout` is that of the lane's whole policy. */
@@ -238,7 +265,7 @@ function pick(options: object, fields: Fields): Values {
 
 /** Every option that there is: a slip in a name must not be ignored in silence. */
 const optionNames =
-  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention inbox dispatch grace audit review on log clock random instance defer'.split(
+  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention inbox idempotency dispatch grace audit review on log clock random instance defer'.split(
     ' ',
   );
 
@@ -248,6 +275,13 @@ export function checkNames(options: EngineOptions): void {
     const near = nearest(name, optionNames);
     const hint = near ? ` Did you mean '${near}'?` : '';
     throw new EngineError('INVALID_ENGINE', `There is no option '${name}'.${hint}`);
+  }
+  const { idempotency } = options;
+  if (idempotency !== undefined && !isIdempotencyStore(idempotency)) {
+    throw new EngineError(
+      'INVALID_ENGINE',
+      'The option `idempotency` is no idempotency store: pass postgresIdempotency(url), redisIdempotency(url) or another one.',
+    );
   }
   if (typeof (options.store as Store | undefined)?.claim !== 'function') {
     throw new EngineError(

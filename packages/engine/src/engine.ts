@@ -4,30 +4,50 @@ import type { SourceOptions } from './intake/consumer.ts';
 import type { By, EngineInbox } from './inbox/engine-inbox.ts';
 import type { EngineOptions, LaneOptions } from './engine-options.ts';
 import type { EngineError } from './errors.ts';
-import type { Handler } from './dispatch/handlers.ts';
+import type { Handler, HandlerContext, IdempotentContext } from './dispatch/handlers.ts';
 import { checkNode } from './node-version.ts';
 import type { laneStates } from './lanes/lane-state.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { TaskQuery, TransactionClient } from './ports/schedule.ts';
-import type { Census } from './ports/store.ts';
+import type { Transaction, TransactionalIdempotency } from './ports/idempotency.ts';
+import type { Census, TransactionalStore } from './ports/store.ts';
 import type { FailureReport, Reported } from './intake/report.ts';
 import type { InputOf, OutputOf, StandardSchema } from './dispatch/standard-schema.ts';
 import type { SubmitOptions } from './intake/submission.ts';
 import type { Submitted } from './intake/submitter.ts';
 import type { Destination, Task } from './model/task.ts';
 
-/** The engine on a store. Nothing happens before `start`, but one may submit. */
+/**
+ * The engine on a store. Nothing happens before `start`, but one may submit. Where the idempotency keys are kept in
+ * PostgreSQL, idempotent handlers get a `tx`.
+ */
+export function createEngine<Tasks extends object = Record<string, unknown>>(
+  options: EngineOptions & TransactionalKeys,
+): Engine<Tasks, Transaction>;
 export function createEngine<Tasks extends object = Record<string, unknown>>(
   options: EngineOptions,
-): Engine<Tasks> {
+): Engine<Tasks>;
+export function createEngine(options: EngineOptions): unknown {
   checkNode('@redrive/engine');
   return new DurableEngine(options);
 }
 
+type TransactionalKeys =
+  | { store: TransactionalStore; idempotency?: undefined }
+  | { idempotency: TransactionalIdempotency };
+
 export interface HandlerOptions extends LaneOptions {
   /** Any Standard Schema: payloads are checked when they are submitted, and when they are delivered. */
   schema?: StandardSchema;
+  /**
+   * Runs each task under its idempotency key: one that is recorded as done is not run again, also after a crash. False
+   * unless given.
+   */
+  idempotent?: boolean;
 }
+
+/** What a handler gets beside its payload. */
+type ContextOf<Idempotent, Tx> = Idempotent extends true ? IdempotentContext<Tx> : HandlerContext;
 
 /** A URL or a queue needs no handler. */
 export type Elsewhere = `http://${string}` | `https://${string}` | Destination;
@@ -45,24 +65,24 @@ export interface SubmissionTo<To, Tasks> extends SubmitOptions {
  * Durable retries: what is submitted is kept until it worked, or lies in the inbox.
  *
  * `Tasks` maps the names of handlers to their payloads: it grows with each `handle`, or is given to
- * `createEngine` where the handlers live in another process.
+ * `createEngine` where the handlers live in another process. `Tx` is what idempotent handlers write through, or undefined.
  */
-export interface Engine<Tasks extends object = Record<string, unknown>> {
+export interface Engine<Tasks extends object = Record<string, unknown>, Tx = undefined> {
   /** Registers the work for tasks of this name. Returns the engine, which now knows the payload's type. */
-  handle<Name extends string, Schema extends StandardSchema>(
+  handle<Name extends string, Schema extends StandardSchema, Idempotent extends boolean = false>(
     name: Name,
-    options: HandlerOptions & { schema: Schema },
-    run: Handler<OutputOf<Schema>>,
-  ): Engine<Tasks & Record<Name, InputOf<Schema>>>;
+    options: HandlerOptions & { schema: Schema; idempotent?: Idempotent },
+    run: Handler<OutputOf<Schema>, ContextOf<Idempotent, Tx>>,
+  ): Engine<Tasks & Record<Name, InputOf<Schema>>, Tx>;
+  handle<Name extends string, Payload, Idempotent extends boolean = false>(
+    name: Name,
+    options: HandlerOptions & { schema?: undefined; idempotent?: Idempotent },
+    run: Handler<Payload, ContextOf<Idempotent, Tx>>,
+  ): Engine<Tasks & Record<Name, Payload>, Tx>;
   handle<Name extends string, Payload>(
     name: Name,
-    options: HandlerOptions & { schema?: undefined },
     run: Handler<Payload>,
-  ): Engine<Tasks & Record<Name, Payload>>;
-  handle<Name extends string, Payload>(
-    name: Name,
-    run: Handler<Payload>,
-  ): Engine<Tasks & Record<Name, Payload>>;
+  ): Engine<Tasks & Record<Name, Payload>, Tx>;
 
   /** Stores a task. Resolves after a durable commit; with `tx`, it is part of that transaction. */
   submit<const To extends (keyof Tasks & string) | Elsewhere>(
@@ -113,7 +133,11 @@ export interface Engine<Tasks extends object = Record<string, unknown>> {
   lanes(query?: LaneQuery): Promise<LaneReport[]>;
   /** How many lanes there are, by state. At most 5 s old: counting goes through all of them. */
   laneCounts(): Promise<LaneCounts>;
-  pause(lane: string, by?: string): Promise<void>;
+  /**
+   * Stops deliveries of a lane in all instances. `known` is false where nothing waits and nothing was delivered lately:
+   * the lane is paused all the same, but its name may be misspelt.
+   */
+  pause(lane: string, by?: string): Promise<{ known: boolean }>;
   resume(lane: string, by?: string): Promise<void>;
   /** How much waits and lies open in all, counted exactly: ask seldom. */
   census(): Promise<Census>;

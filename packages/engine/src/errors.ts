@@ -14,6 +14,11 @@ export const errorCodes = {
   PAYLOAD_TOO_LARGE: 'The payload is over the limit (1 MiB unless told otherwise).',
   INVALID_ID: 'A message id that is not a UUID.',
   NO_TRANSACTIONS: 'This store cannot join a transaction of the caller.',
+  NO_IDEMPOTENCY:
+    'A handler is idempotent, and neither the store nor the option `idempotency` keeps keys for it.',
+  TRANSACTION_OVER: 'The `tx` of a handler was used after its transaction had ended.',
+  TRANSACTION_CONTROL:
+    'A handler tried to begin, commit or roll back the transaction of its `tx`, which the engine does.',
   NOT_IN_TRANSACTION:
     'The `tx` of a submit is not in a transaction: a pool, a client without BEGIN, or one whose transaction has failed.',
   IDEMPOTENCY_MISMATCH:
@@ -30,7 +35,8 @@ export const errorCodes = {
   STORE_NOT_LOCAL: 'The file is on a network file system, whose locks cannot be trusted.',
   SCHEMA_MISSING: 'The tables are missing and this program may not make them.',
   SCHEMA_TOO_NEW: 'The tables belong to a newer Redrive that this one cannot work with.',
-  TABLE_NOT_OURS: 'There is a table `retry_queue` that neither Redrive nor the document made.',
+  TABLE_NOT_OURS:
+    'There is a table of a name that Redrive needs (`retry_queue`, `notifications`), and neither Redrive nor the document made it.',
   ITEM_UNKNOWN: 'There is no such item, or no such group, in the inbox.',
   ITEM_CLOSED: 'The item is not open any more: somebody was faster.',
   ITEM_BUSY: 'The message is on its way again, and cannot be erased now.',
@@ -47,6 +53,24 @@ export const errorCodes = {
     'A sink of the audit trail did not take a batch of events. The work goes on; the trail tries again, and counts what is lost.',
   AUDIT_NOT_ERASED:
     'A message was erased in the store, but the sink of the audit trail failed to erase its events.',
+  INVALID_ENTRY:
+    'Entries, ids or limits that were given to a delay queue have faults; `faults` lists all of them.',
+  QUEUE_CLOSED: 'The delay queue is not open: it was not opened yet, or it was closed.',
+  TOPIC_UNFIT:
+    'A topic of a delay queue on Kafka is missing and cannot be made, or has settings with which entries could be lost or come early. The message has the command that mends it.',
+  NOT_CAPABLE: 'A delay queue was asked for something that its `capabilities` do not have.',
+  KEY_NOT_OURS:
+    'A key in Redis has the name of one of ours and something else in it. Nothing was changed.',
+  QUEUE_MISMATCH: 'The delay queue on the server was made with other settings.',
+  NATS_UNAVAILABLE:
+    'NATS did not answer in time, or a cluster chooses a leader. The operation was retried as its category says.',
+  NATS_REFUSED:
+    'NATS will never do what was asked for: an invalid subject, a missing permission, other settings than those asked for.',
+  NATS_NO_STREAM: 'No stream has the subject, or the bucket does not exist.',
+  NATS_CLOSED: 'The connection to NATS is closed, and does not come back by itself.',
+  NATS_WRONG_REVISION: 'The key of the bucket is not at the revision that the write names.',
+  NATS_OUTCOME_UNKNOWN:
+    'The answer to a write was lost, and the key has changed since: whether the write happened is not known.',
   NODE_TOO_OLD: 'The Node that runs this is older than what is needed; the message names both.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;

@@ -1,3 +1,4 @@
+export { storeDelayQueue, type StoreDelayQueueOptions } from './delay-queue/store/store-queue.ts';
 export { bodyMark } from './dispatch/broker-delivery.ts';
 export type { Reading, SourceOptions } from './intake/consumer.ts';
 export {
@@ -24,7 +25,7 @@ export type { Erased } from './erase/erasure.ts';
 export type { EngineEvent } from './events.ts';
 export * as itemMoves from './model/item-moves.ts';
 export type { ItemChange } from './model/item-moves.ts';
-export type { Handler, HandlerContext } from './dispatch/handlers.ts';
+export type { Handler, HandlerContext, IdempotentContext } from './dispatch/handlers.ts';
 export type { Log } from './host.ts';
 export { laneStates } from './lanes/lane-state.ts';
 export * as lines from './model/line.ts';
@@ -46,9 +47,18 @@ export type {
 export type { Delivery, Outcome, Run } from './ports/delivery.ts';
 export type * from './ports/inbox.ts';
 export { actResults, jobKey } from './ports/inbox.ts';
+export type * from './ports/delay-queue.ts';
+export { MAX_DELAY_MS, MAX_ID_LENGTH, MAX_PAYLOAD_BYTES } from './ports/delay-queue.ts';
 export type * from './ports/schedule.ts';
 export type { SharedStickyOptions, SharedStickyStore } from './ports/sticky.ts';
-export type { Census, NotReached, Store } from './ports/store.ts';
+export type {
+  Transaction,
+  TransactionalIdempotency,
+  TransactionLimits,
+  TransactionQuery,
+  TransactionResult,
+} from './ports/idempotency.ts';
+export type { Census, NotReached, Store, TransactionalStore } from './ports/store.ts';
 export type { FailureReport, Reported } from './intake/report.ts';
 export type { Changes, ReplayOptions, Selection } from './inbox/selection.ts';
 export type { StandardSchema } from './dispatch/standard-schema.ts';

@@ -16,6 +16,8 @@ interface PrunerSettings {
   everyMs: number;
   /** Deletes old events of the audit trail, at most so many; answers how many. */
   pruneAudit?: (limit: number) => Promise<number>;
+  /** Deletes expired records of idempotent handlers, at most so many; answers how many. */
+  pruneKeys?: (limit: number) => Promise<number>;
   /** Deletes documents of lanes that say nothing, at most so many; answers how many. */
   pruneLanes?: (limit: number) => Promise<number>;
   /** One round of what is to be done in the inbox. */
@@ -64,8 +66,9 @@ export class Pruner {
         await this.#prune((limit) => {
           return this.#schedule.prune({ olderThanMs: this.#settings.retention, limit });
         });
-        const { pruneAudit, pruneLanes, keepInbox } = this.#settings;
+        const { pruneAudit, pruneKeys, pruneLanes, keepInbox } = this.#settings;
         if (pruneAudit) await this.#prune(pruneAudit);
+        if (pruneKeys) await this.#prune(pruneKeys);
         if (pruneLanes) await this.#prune(pruneLanes);
         await keepInbox?.(signal);
       } catch (error) {

@@ -45,7 +45,7 @@ export function wire(
   const host = hostOf(options);
   const instance = options.instance ?? `i-${Math.floor(host.random() * 2 ** 48).toString(36)}`;
 
-  const directory = new Directory(options, settings, host);
+  const directory = new Directory(options, settings, host, (task) => observer.keyAudit(task));
   const deliveryOf = (kind: string) => directory.deliveryOf(kind);
   const policyOf = (lane: string) => directory.policyOf(lane);
   const settingsOf = (lane: string) => directory.settingsOf(lane);
@@ -151,11 +151,13 @@ export function wire(
     ended,
   });
   const pruneAudit = (limit: number) => trail.prune(limit);
+  const pruneKeys = async (limit: number) => (await directory.once?.prune(limit)) ?? 0;
   const pruneLanes = (limit: number) => lanes.documents.prune(limit);
   const tell = (event: EngineEvent) => observer.emit(event);
   const keeper = new InboxKeeper({ store, host, nowMs, settings: settings.inbox, tell, ended });
   const keepInbox = (signal: AbortSignal) => keeper.round(signal);
-  const pruning = { retention, leaseMs, everyMs: pollMs, pruneAudit, pruneLanes, keepInbox };
+  const prunes = { pruneAudit, pruneKeys, pruneLanes };
+  const pruning = { retention, leaseMs, everyMs: pollMs, ...prunes, keepInbox };
   const pruner = new Pruner(store, host, lanes, executor, pruning);
 
   const delivering = {

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { IdempotencyStore } from 'redrive';
 import type { Criteria } from './criteria/index.ts';
 import type { ServiceGateway } from './gateway/index.ts';
+import type { Notifications } from '@redrive/notifications';
 import type { Routing } from './routing/index.ts';
 import type { Settings } from './settings/settings.ts';
 
@@ -21,6 +22,8 @@ export interface ServiceContext {
   readonly criteria: Pick<Criteria, 'evaluator' | 'settings' | 'recent'>;
   /** Absent without ROUTING_GATEWAY. */
   readonly gateway?: Pick<ServiceGateway, 'handle'> | undefined;
+  /** Absent without NOTIFICATIONS. */
+  readonly notifications?: Notifications | undefined;
   readonly routing: Pick<Routing, 'routers' | 'counts' | 'decideInline'>;
 }
 

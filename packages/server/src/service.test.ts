@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sqlite } from '@redrive/engine/sqlite';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createService, type Service } from './service.ts';
 import { readSettings } from './settings/read.ts';
 import type { Settings } from './settings/settings.ts';
@@ -176,6 +176,8 @@ describe('a service', () => {
     const response = await fetch(`${url}/health/ready`);
     expect(response.status).toBe(503);
     expect(await response.text()).toContain('"name":"broker","ok":false');
+    await vi.waitFor(() => expect(log).toContain('not ready yet: waiting for broker'));
+    expect(log).not.toContain('"msg":"ready"');
     expect(log).not.toContain('hush');
   });
 });

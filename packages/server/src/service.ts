@@ -25,8 +25,12 @@ export type ServiceOptions = WiringOptions;
 
 /** Between two looks for a store that is not there. */
 const pauses: Policy = { base: '200ms', cap: '10s', multiplier: 2, jitter: 'equal' };
+/** Between two looks whether it is ready. */
+const LOOK_MS = 200;
 /** How long open requests have to come to their end. */
 const CLOSE_MS = 1500;
+/** A database of notifications that is away must not keep the rest from its work. */
+const NOTIFICATIONS_MS = 1000;
 
 /** What trying again does not heal. */
 const hopeless = new Set([
@@ -82,9 +86,10 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     ]);
     const parts = (wired = await wire(settings, options));
     const { observers, engine, instance, criteria, routing, gateway, idempotency } = parts;
+    const notifications = parts.notifications?.service;
     const { log, feed, metrics, health } = observers;
     const known = { settings, instance, engine, log, feed, metrics, health };
-    const context = { ...known, criteria, routing, gateway, idempotency };
+    const context = { ...known, criteria, routing, gateway, notifications, idempotency };
     // Before anybody can ask by them.
     await gateway?.start();
     await routing.start();
@@ -98,7 +103,8 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
 
   /** The engine, as soon as its store can be had. */
   async function begin(parts: Wired): Promise<void> {
-    const { engine, store, observers, criteria, keyPruner, member } = parts;
+    const { engine, store, observers, criteria, keyPruner, member, responder, notifications } =
+      parts;
     const { log } = observers;
     for (let attempt = 1; !stopping.signal.aborted; attempt++) {
       try {
@@ -111,9 +117,11 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
         observers.started();
         criteria.started();
         keyPruner.start();
+        if (notifications) await within(NOTIFICATIONS_MS, startNotifications(notifications));
         // Not before: all members of a deployment answer by the seed that the store holds.
         member?.start();
-        log.info('ready');
+        responder?.start();
+        void announce(parts);
         void warnOfLeftBehind(settings, log);
         void warnOfRescued(settings, log);
         ready.resolve(true);
@@ -132,11 +140,35 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     ready.resolve(false);
   }
 
+  /** `ready` is in the log when `/health/ready` says so, and not before. */
+  async function announce({ observers: { log, health } }: Wired): Promise<void> {
+    for (let looks = 0; !stopping.signal.aborted; looks++) {
+      const { ready: isReady, checks } = await health.ready();
+      if (isReady) return log.info('ready');
+      if (looks === 0) {
+        const missing = checks.filter(({ ok }) => !ok);
+        const names = missing.map(({ name }) => name).join(', ');
+        log.warn({ checks: missing }, `started, and not ready yet: waiting for ${names}`);
+      }
+      await pause(LOOK_MS);
+    }
+  }
+
+  async function startNotifications(notifications: NonNullable<Wired['notifications']>) {
+    try {
+      await notifications.start();
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      wired?.observers.log.error({ err: error }, 'notifications could not be started');
+    }
+  }
+
   async function stop(): Promise<void> {
     stopping.abort();
     await started?.catch(() => undefined);
     if (!wired) return;
-    const { observers, engine, criteria, routing, gateway, keyPruner, member } = wired;
+    const { observers, engine, criteria, routing, gateway, keyPruner } = wired;
+    const { member, responder, notifications } = wired;
     observers.log.info('stopping: what runs is brought to its end');
     observers.stopping();
     // Ends the streams of events, which would keep their connections open.
@@ -145,11 +177,13 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
       ?.close()
       .catch((err: unknown) => observers.log.warn({ err }, 'HTTP did not close well'));
     const answered = within(CLOSE_MS, Promise.resolve(closed));
-    await Promise.all([answered, gateway?.stop(), member?.stop()]);
+    await Promise.all([answered, gateway?.stop(), member?.stop(), responder?.stop()]);
     // After the last answer, and while the engine still takes reports.
     await criteria.stop();
     await routing.stop();
     await keyPruner.stop();
+    // Before the engine: what failed for good goes into its inbox.
+    await notifications?.stop();
     await engine.stop();
     observers.log.info('stopped');
   }

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import {
+  type AuditSink,
   createEngine,
   type Engine,
   type EngineOptions,
@@ -15,11 +16,14 @@ import { systemClock } from 'redrive/internal';
 import { createCriteria, type Criteria } from './criteria/index.ts';
 import { CRITERION } from './criteria/review-item.ts';
 import type { ServiceGateway } from './gateway/index.ts';
+import { auditSinkOf } from './observe/audit-sink.ts';
+import { createServiceNotifications, type ServiceNotifications } from './notifications/index.ts';
 import { createObservers, type Observers } from './observe/index.ts';
 import type { LogOutput } from './observe/log/log.ts';
 import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
 import type { CyodaMember } from './cyoda/member.ts';
 import { createRouting, type Routing } from './routing/index.ts';
+import type { RouteResponder } from './routing/nats/responder.ts';
 import { oversizedMessage } from './scheduler/oversized.ts';
 import { DEAD_LETTER_QUEUE, ownQueues, topologyOf } from './scheduler/queues.ts';
 import { retryReader } from './scheduler/retry-reader.ts';
@@ -41,10 +45,14 @@ export interface Wired {
   routing: Routing;
   /** Absent without ROUTING_GATEWAY. */
   gateway: ServiceGateway | undefined;
+  /** Absent without NOTIFICATIONS. */
+  notifications: ServiceNotifications | undefined;
   idempotency: IdempotencyStore;
   keyPruner: KeyPruner;
   /** Absent without CYODA_URL. */
   member?: CyodaMember;
+  /** Absent without NATS_URL or ROUTING_DIR. */
+  responder: RouteResponder | undefined;
 }
 
 /** Those that are configured, each for destinations of its own kind: `queue:NAME` and `nats:SUBJECT`. */
@@ -71,16 +79,31 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   const { log, metrics } = observers;
   const { clock = systemClock } = options;
   const criteria = createCriteria({ settings, instance, clock, log, counts: metrics.criteria });
+  const sink = await auditSinkOf(settings, `${settings.serviceName} ${instance}`, log);
+  const brokersByKind = new Map(
+    Object.values(brokers).map((broker: RabbitBroker | NatsBroker) => [
+      broker.kind,
+      observers.broker(broker),
+    ]),
+  );
+  const notifications = await createServiceNotifications({
+    settings,
+    clock,
+    log,
+    counts: metrics.notifications,
+    store,
+    http: delivery,
+    brokers: brokersByKind,
+  });
+  const replays = notifications ? [observers.delivery(notifications.delivery)] : [];
   const engine = createEngine({
     ...observers.hooks,
-    ...engineOptions(settings),
+    ...engineOptions(settings, sink && observers.auditSink(sink)),
     inbox: { ...inboxOptions(settings), ...observers.hooks.inbox },
     instance,
     store: observers.store(store),
-    deliveries: [delivery, observers.delivery(criteria.delivery)],
-    brokers: Object.values(brokers).map((broker: RabbitBroker | NatsBroker) =>
-      observers.broker(broker),
-    ),
+    deliveries: [delivery, observers.delivery(criteria.delivery), ...replays],
+    brokers: [...brokersByKind.values()],
     ...(options.clock ? { clock: options.clock } : {}),
   });
   await consume(settings, brokers, engine, observers);
@@ -98,9 +121,12 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   const keyPruner = new KeyPruner({ store: idempotency, clock, log });
   const optional = member ? { member } : {};
   if (routing.routers) gateway?.attach(routing.routers);
+  const responder = await responderOf(settings, instance, observers, routing, clock);
   const troubled = {
     get troubles() {
-      return [...routing.troubles, ...(gateway?.troubles ?? [])];
+      const { trouble } = responder ?? {};
+      const own = trouble === undefined ? [] : [trouble];
+      return [...routing.troubles, ...(gateway?.troubles ?? []), ...own];
     },
   };
   observers.watch({
@@ -108,7 +134,9 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
     brokers,
     ...optional,
     ...(routing.routers ? { routing: troubled } : {}),
+    ...(notifications ? { notifications } : {}),
   });
+  notifications?.attach(engine);
   criteria.attach(engine);
   return {
     instance,
@@ -119,8 +147,10 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
     criteria,
     routing,
     gateway,
+    notifications,
     idempotency,
     keyPruner,
+    responder,
     ...optional,
   };
 }
@@ -188,6 +218,22 @@ async function gatewayOf(
   return createServiceGateway({ settings, dir, log, clock, counts: metrics.gateway });
 }
 
+/** It answers requests, so one who only takes in or delivers leaves that to the others. */
+async function responderOf(
+  settings: Settings,
+  instance: string,
+  { log }: Observers,
+  routing: Routing,
+  clock: Clock,
+): Promise<RouteResponder | undefined> {
+  const { natsUrl, routingDir, natsRouting, only, serviceName } = settings;
+  if (natsUrl === undefined || routingDir === undefined || natsRouting === 'off') return undefined;
+  if (only !== undefined && only !== 'api') return undefined;
+  const { createRouteResponder } = await import('./routing/nats/responder.ts');
+  const name = `${serviceName} ${instance} routing`;
+  return createRouteResponder({ settings, name, routing, log, clock });
+}
+
 async function httpOf(settings: Settings) {
   const { http } = await import('@redrive/engine/http');
   return http({ allow: allowOf(settings), public: false, secrets: settings.secrets });
@@ -197,10 +243,13 @@ function inboxOptions({ inboxRetentionDays, inboxMaxItems }: Settings): InboxOpt
   return { retention: inboxRetentionDays * DAY_MS, maxItems: inboxMaxItems };
 }
 
-function engineOptions(settings: Settings): Partial<EngineOptions> {
+function engineOptions(settings: Settings, sink: AuditSink | undefined): Partial<EngineOptions> {
   const { policy, policies, lane, lanes, concurrency, maxPayloadBytes, pollMs } = settings;
   const { audit, auditRetentionDays, only, rabbitmqUrl } = settings;
-  const kept = auditRetentionDays === 0 ? {} : { retention: auditRetentionDays * DAY_MS };
+  const kept = {
+    ...(sink ? { sink } : {}),
+    ...(auditRetentionDays === 0 ? {} : { retention: auditRetentionDays * DAY_MS }),
+  };
   return {
     policy,
     policies,

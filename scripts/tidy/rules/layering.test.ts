@@ -12,9 +12,16 @@ const manifests = {
   }),
   'packages/server/package.json': JSON.stringify({
     name: '@redrive/server',
+    dependencies: { '@redrive/engine': '*', '@redrive/notifications': '*', redrive: '*' },
+  }),
+  'packages/notifications/package.json': JSON.stringify({
+    name: '@redrive/notifications',
+    exports: { './adapters/*': './src/adapters/*/index.ts' },
     dependencies: { '@redrive/engine': '*', redrive: '*' },
   }),
   'packages/engine/src/adapters/redis/index.ts': '',
+  'packages/notifications/src/adapters/mongodb/index.ts': '',
+  'packages/notifications/src/adapters/memory/index.ts': '',
 };
 
 function verdicts(path: string, text: string): string[] {
@@ -99,6 +106,33 @@ describe('layering', () => {
       expect.stringContaining("only the server's wiring"),
     ]);
     expect(verdicts('packages/engine/src/x.test.ts', direct)).toEqual([]);
+  });
+
+  it('keeps the adapters of notifications apart in the same way', () => {
+    const folder = 'packages/notifications/src';
+    const sibling = "import '../mongodb/index.ts';";
+    expect(verdicts(`${folder}/adapters/postgres/x.ts`, sibling)).toEqual([
+      expect.stringContaining('adapter postgres must not import adapter mongodb'),
+    ]);
+    expect(verdicts(`${folder}/adapters/mongodb/x.ts`, "import './client.ts';")).toEqual([]);
+    expect(verdicts(`${folder}/x.ts`, "import './adapters/mongodb/index.ts';")).toEqual([
+      expect.stringContaining("only the server's wiring"),
+    ]);
+    expect(verdicts(`${folder}/testing/x.ts`, "import '../adapters/memory/index.ts';")).toEqual([]);
+    const published = "import '@redrive/notifications/adapters/mongodb';";
+    expect(verdicts('packages/server/src/x.ts', published)).toEqual([]);
+  });
+
+  it('lets two adapters of one technology share its connection, across packages', () => {
+    const engine = "import '@redrive/engine/adapters/redis';";
+    const folder = 'packages/notifications/src';
+    expect(verdicts(`${folder}/adapters/redis/x.ts`, engine)).toEqual([]);
+    expect(verdicts(`${folder}/adapters/mongodb/x.ts`, engine)).toEqual([
+      expect.stringContaining('adapter mongodb must not import adapter redis'),
+    ]);
+    expect(verdicts(`${folder}/x.ts`, engine)).toEqual([
+      expect.stringContaining("only the server's wiring"),
+    ]);
   });
 
   it('lets the server wire adapters, by their published names', () => {

@@ -1,6 +1,6 @@
 /**
  * Who may import whom: console -> server -> notifications -> engine -> core, and core nothing.
- * An adapter stands on its own; only the server's wiring knows adapters.
+ * An adapter stands on its own, of whichever package it is; only the server's wiring knows adapters.
  */
 import { type Package, readModule, readPackages, resolve } from '../modules.ts';
 import { type Finding, isCode, isTest, type Tree } from '../tree.ts';
@@ -58,16 +58,16 @@ function judgeDependency(own: Package, specifier: string): string | undefined {
 }
 
 function judgeAdapters(from: string, target: string): string | undefined {
-  const targetAdapter = adapter(target);
-  if (!targetAdapter || from.startsWith('packages/server/')) return undefined;
-  const ownAdapter = adapter(from);
+  const other = adapter(target);
+  if (!other || from.startsWith('packages/server/')) return undefined;
+  const own = adapter(from);
+  // One technology, perhaps in two packages: they share the connection to it.
+  if (own?.technology === other.technology) return undefined;
   // What is offered for tests runs on the memory store.
-  if (targetAdapter === 'memory' && from.startsWith('packages/engine/src/testing/')) {
-    return undefined;
-  }
-  if (ownAdapter === targetAdapter) return undefined;
-  return ownAdapter
-    ? `adapter ${ownAdapter} must not import adapter ${targetAdapter}: share through the ports`
+  const testing = `packages/${other.package}/src/testing/`;
+  if (other.technology === 'memory' && from.startsWith(testing)) return undefined;
+  return own
+    ? `adapter ${own.technology} must not import adapter ${other.technology}: share through the ports`
     : `only the server's wiring imports an adapter, not this: take the port as a parameter`;
 }
 
@@ -75,6 +75,12 @@ function layer(one: Package): string {
   return one.folder.slice('packages/'.length);
 }
 
-function adapter(path: string): string | undefined {
-  return /^packages\/engine\/src\/adapters\/([^/]+)\//.exec(path)?.[1];
+interface Adapter {
+  package: string;
+  technology: string;
+}
+
+function adapter(path: string): Adapter | undefined {
+  const [, name, technology] = /^packages\/([^/]+)\/src\/adapters\/([^/]+)\//.exec(path) ?? [];
+  return name === undefined || technology === undefined ? undefined : { package: name, technology };
 }

@@ -36,7 +36,7 @@ export class Sequences {
     } else if (sequence > stream.last) {
       if (sequence > stream.last + 1) {
         stream.open.push({ instance, run, from: stream.last + 1, to: sequence - 1 });
-        if (stream.open.length > MAX_OPEN) this.#close(stream.open.shift());
+        if (stream.open.length > MAX_OPEN) this.#close(stream.open.shift()!);
       }
       stream.last = sequence;
     } else this.#fill(stream, sequence);
@@ -73,8 +73,7 @@ export class Sequences {
     }
   }
 
-  #close(gap: AuditGap | undefined): void {
-    if (!gap) return;
+  #close(gap: AuditGap): void {
     this.#missing += gap.to - gap.from + 1;
     if (this.#gaps.length < this.#maxGaps) this.#gaps.push(gap);
   }

@@ -9,7 +9,7 @@ export function decisionToWire(decision: Decision): Wire {
   return toWire(decision, failureOnly);
 }
 
-export function decisionFromWire(data: unknown): Omit<Decision, 'failure'> {
+export function decisionFromWire(data: Wire): Omit<Decision, 'failure'> {
   return fromWire(data) as unknown as Omit<Decision, 'failure'>;
 }
 
@@ -74,9 +74,8 @@ function toWire(data: object, without = none): Wire {
   return wire;
 }
 
-function fromWire(wire: unknown): Wire {
+function fromWire(wire: Wire): Wire {
   const data: Wire = {};
-  if (!isObject(wire)) return data;
   for (const [name, value] of Object.entries(wire)) data[fromNames.get(name) ?? name] = value;
   return data;
 }

@@ -156,6 +156,43 @@ describe('replaying a trail', () => {
     expect((await replayAudit(events)).wrongPolicies).toEqual([policy.fingerprint]);
   });
 
+  it('passes on what is no fault of a policy', async () => {
+    const definition = new Proxy(
+      {},
+      {
+        ownKeys: () => {
+          throw new RangeError('the file is broken');
+        },
+      },
+    );
+    const broken = { ...policyEntry(policy), timestamp: '', definition };
+    await expect(replayAudit([broken])).rejects.toThrow('the file is broken');
+  });
+
+  it('lists only the first policies that are wrong or unknown, and counts what they decided', async () => {
+    const trail = new Written();
+    for (const base of [1, 2, 3]) {
+      trail.add(policyEntry(definePolicy({ base }))).decided(1, definePolicy({ base }));
+    }
+    for (const one of trail.events) if ('definition' in one) set(one, 'definition', {});
+    const report = await replayAudit(trail.events, { maxListed: 2 });
+    expect(report.unknownPolicy).toBe(3);
+    expect(report.wrongPolicies).toHaveLength(2);
+    expect(report.unknownPolicies).toHaveLength(2);
+  });
+
+  it('takes numbers without a run for those of one run', async () => {
+    const { events } = new Written().add(policyEntry(policy)).decided(1).decided(2);
+    for (const { redrive } of events) set(redrive, 'run', null);
+    expect(await replayAudit(events)).toMatchObject({ same: 2, missing: 0, twins: 0 });
+  });
+
+  it('decides again what was decided about no failure at all', async () => {
+    const odd = { failure: undefined } as unknown as Partial<Facts>;
+    const { events } = new Written().add(policyEntry(policy)).decided(1, policy, odd);
+    expect(await replayAudit(events)).toMatchObject({ checked: 1, same: 1 });
+  });
+
   it('shows what is missing, instance by instance, and what is there twice', async () => {
     const one = new Written('one').decided(1).decided(2).decided(1).decided(2).decided(1).events;
     const two = new Written('two').add(policyEntry(policy)).decided(1).events;

@@ -209,7 +209,7 @@ function redecide(event: AuditEvent, policy: DefinedPolicy): Omit<AuditDifferenc
   const { facts, decision, seed, key, wait_ms: waitMs } = event.redrive as unknown as Wire;
   const decided = decide(policy, factsFromWire(facts as Wire, seed, key));
   const fields = differences(event, decision as Wire, decided, waitMs);
-  return { fields, written: decisionFromWire(decision), decided };
+  return { fields, written: decisionFromWire(decision as Wire), decided };
 }
 
 /** Where the decision as it was written, and the event's own fields, are not what comes out. */

@@ -240,6 +240,11 @@ describe('classify by name', () => {
     });
   });
 
+  it('believes no name of something whose message is no text', () => {
+    const odd = Object.assign(new TypeError('fetch failed'), { message: 5 });
+    expect(classify(odd)).toEqual({ class: 'unknown' });
+  });
+
   it('takes those words for nothing in another error, and no other words', () => {
     expect(classify(new Error('fetch failed')).class).toBe('unknown');
     expect(classify(new TypeError('prefetch failed')).class).toBe('technical');

@@ -166,7 +166,8 @@ function named(error: unknown, names: readonly string[]): Evidence | undefined {
   if (names.includes('AbortError')) return { class: 'technical', code: 'ABORT_ERR' };
   if (names.includes('TimeoutError')) return { class: 'transient', code: 'TIMEOUT' };
   if (names.includes('TypeError')) {
-    const message = messageOf(error) ?? '';
+    // What has no message has no names either.
+    const message = messageOf(error)!;
     if (isNetworkMessage(message)) return failedFetch(message, (error as Thrown)['cause']);
   }
   return names.some((name) => mistakes.test(name)) ? { class: 'technical' } : undefined;

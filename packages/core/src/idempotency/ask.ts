@@ -11,30 +11,35 @@ interface Patience {
   /** How long one call may take. */
   timeoutMs: number;
   /** How long to go on trying. Unless given, a call is made up to `maxAttempts` times. */
-  forMs?: number;
-  maxAttempts?: number;
+  forMs?: number | undefined;
+  /** With `forMs`: but at least until then, by the monotonic clock. */
+  untilMs?: number;
+  maxAttempts?: number | undefined;
 }
 
 /**
  * Calls a store under a timeout, and again where that failed. Every call of a store may be repeated: its answer may have
- * been lost after it took effect.
+ * been lost after it took effect. A store that answers at once, as that in memory does, costs no promise and no timer.
  */
-export async function ask<T>(call: () => MaybePromise<T>, patience: Patience): Promise<T> {
+export function ask<T>(call: () => MaybePromise<T>, patience: Patience): MaybePromise<T> {
+  let answer: MaybePromise<T>;
+  try {
+    answer = call();
+  } catch (error) {
+    return askAgain(call, patience, { error }, 0);
+  }
+  if (!isThenable(answer)) return answer;
   const { clock, timeoutMs } = patience;
   const startedAtMs = clock.monotonic();
-  try {
-    const answer = call();
-    // The memory store answers at once.
-    return isThenable(answer) ? await within(clock, timeoutMs, answer) : answer;
-  } catch (error) {
-    return askAgain(call, patience, { error }, clock.monotonic() - startedAtMs);
-  }
+  return within(clock, timeoutMs, answer).catch((error: unknown) =>
+    askAgain(call, patience, { error }, clock.monotonic() - startedAtMs),
+  );
 }
 
 /** The rest of the attempts, of which the first has failed. Only here a policy is made. */
 function askAgain<T>(
   call: () => MaybePromise<T>,
-  { clock, timeoutMs, forMs, maxAttempts = 3 }: Patience,
+  { clock, timeoutMs, forMs, untilMs = -Infinity, maxAttempts = 3 }: Patience,
   failed: { error: unknown },
   elapsedMs: number,
 ): Promise<T> {
@@ -54,7 +59,10 @@ function askAgain<T>(
       attemptTimeout: timeoutMs,
       retryOn: ['any'],
       neverOn,
-      deadline: forMs === undefined ? undefined : Math.max(1, forMs - elapsedMs),
+      deadline:
+        forMs === undefined
+          ? undefined
+          : Math.max(1, forMs - elapsedMs, untilMs - clock.monotonic()),
     },
     { clock },
   );

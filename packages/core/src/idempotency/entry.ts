@@ -9,7 +9,7 @@ export interface KeyEntry {
   /** Owners so far. */
   claims: number;
   leaseEndMs: number;
-  outcome?: Outcome;
+  outcome?: Outcome | undefined;
   metadata?: string;
   recordedAtMs: number;
   /** Infinity: never. */
@@ -39,6 +39,8 @@ export function claimOf(
       fencingToken: Math.max((found?.fencingToken ?? 0) + 1, tokenFloor),
       claims: found ? found.claims + (found.owner === owner ? 0 : 1) : 1,
       leaseEndMs: nowMs + leaseMs,
+      // Its place is kept, so that a record in memory need not move the rest.
+      outcome: undefined,
       recordedAtMs: 0,
       expiresAtMs: Infinity,
     },

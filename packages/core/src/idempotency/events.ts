@@ -77,3 +77,13 @@ export class KeyAudit {
     );
   }
 }
+
+const silent = new KeyAudit(undefined, { category: '', operation: '' }, '');
+
+/** Where nobody listens, one for all. */
+export function keyAudit(
+  { audit, subject }: { audit: Audit; subject: AuditSubject },
+  key: string,
+): KeyAudit {
+  return audit ? new KeyAudit(audit, subject, key) : silent;
+}

@@ -439,8 +439,36 @@ describe('the lease', () => {
     expect(await s.memory.read('k')).toMatchObject({ state: 'held' });
     first.resolve('paid');
     expect(await running).toBe('paid');
-    expect(s.calls.filter((call) => call === 'renew')).toHaveLength(60);
-    expect(s.clock.pending).toBe(0);
+    const renewals = () => s.calls.filter((call) => call === 'renew').length;
+    expect(renewals()).toBe(60);
+    // One timer is shared by all leases. It ends with the last of them.
+    await s.clock.advance('10s');
+    expect([s.clock.pending, renewals()]).toEqual([0, 60]);
+  });
+
+  it('is renewed in its own rhythm, whatever other leases there are', async () => {
+    const s = stage();
+    const renewed: string[] = [];
+    const store: IdempotencyStore = {
+      ...s.memory,
+      renew: (key, owner, leaseMs) => {
+        renewed.push(`${key} ${s.clock.monotonic()}`);
+        return s.memory.renew(key, owner, leaseMs);
+      },
+    };
+    const [slow, quick] = [work(), work()];
+    const { clock } = s;
+    const calls = [
+      idempotent(store, 'slow', slow.fn, { clock, lease: 9000 }),
+      idempotent(store, 'quick', quick.fn, { clock, lease: 3000 }),
+    ];
+    await clock.advance(1500);
+    quick.resolve('q');
+    await calls[1];
+    await clock.advance(5000);
+    slow.resolve('s');
+    expect(await Promise.all(calls)).toEqual(['s', 'q']);
+    expect(renewed).toEqual(['quick 1000', 'slow 3000', 'slow 6000']);
   });
 
   it('of a crashed owner is taken over when it is over, and not before', async () => {
@@ -673,7 +701,7 @@ describe('the lease', () => {
     expect(await s.memory.read('k')).toBeUndefined();
   });
 
-  it('aborts at once where the caller aborted while the claim was under way', async () => {
+  it('does not run the work where the caller aborted while the claim was under way', async () => {
     const s = stage();
     const controller = new AbortController();
     const memory = memoryIdempotency({ clock: s.clock });
@@ -684,11 +712,75 @@ describe('the lease', () => {
         return memory.claim(request);
       },
     };
-    const seen = await idempotent(store, 'k', ({ signal }) => signal.aborted, {
-      clock: s.clock,
-      signal: controller.signal,
+    const run = vi.fn<() => void>();
+    const { signal } = controller;
+    await expect(idempotent(store, 'k', run, { clock: s.clock, signal })).rejects.toThrow('stop');
+    expect(run).not.toHaveBeenCalled();
+    expect(memory.read('k')).toBeUndefined();
+  });
+
+  it('reaches the work or keeps it from running, at whatever moment the caller aborts', async () => {
+    const seen = new Set<string>();
+    for (let turns = 0; turns < 30; turns++) {
+      const memory = memoryIdempotency();
+      const store: IdempotencyStore = { ...memory, claim: async (one) => memory.claim(one) };
+      const controller = new AbortController();
+      let ran: Claim | undefined;
+      const call = idempotent(
+        store,
+        'k',
+        async (claim) => {
+          ran = claim;
+          await setImmediate();
+          if (claim.signal.aborted) throw claim.signal.reason;
+        },
+        { signal: controller.signal },
+      );
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+      seen.add(ran ? 'the work ran' : 'the claim was under way');
+      controller.abort(new Error('stop'));
+      await expect(call).rejects.toThrow('stop');
+      expect(ran?.signal.aborted ?? true).toBe(true);
+      expect(memory.read('k')).toBeUndefined();
+    }
+    expect(seen.size).toBe(2);
+  });
+
+  it('does not run the work where the answer to the claim came after the lease', async () => {
+    const s = stage();
+    const memory = memoryIdempotency({ clock: s.clock });
+    const store: IdempotencyStore = {
+      ...memory,
+      claim: async (request) => {
+        const answer = await memory.claim(request);
+        await s.clock.advance(1000);
+        return answer;
+      },
+    };
+    const run = vi.fn<() => void>();
+    const late = idempotent(store, 'k', run, { clock: s.clock, lease: 1000 });
+    await expect(late).rejects.toMatchObject({
+      code: 'IDEMPOTENCY_STORE_FAILED',
+      message: expect.stringContaining('came after the lease was over') as string,
     });
-    expect(seen).toBe(true);
+    expect(run).not.toHaveBeenCalled();
+    expect(memory.read('k')).toBeUndefined();
+    const open = { clock: s.clock, lease: 1000, whenStoreFails: 'run' } as const;
+    expect(await idempotent(store, 'k', ({ fencingToken }) => fencingToken, open)).toBeUndefined();
+  });
+
+  it('runs the work of a transaction, which has no lease, however late the answer', async () => {
+    const s = stage();
+    const memory = memoryIdempotency({ clock: s.clock });
+    const store: IdempotencyStore = {
+      ...memory,
+      transactional: true,
+      claim: async (request) => {
+        await s.clock.advance(2000);
+        return memory.claim(request);
+      },
+    };
+    expect(await idempotent(store, 'k', () => 1, { clock: s.clock, lease: 1000 })).toBe(1);
   });
 });
 

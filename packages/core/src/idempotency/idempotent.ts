@@ -1,25 +1,19 @@
-import { delayFor } from '../policy/backoff.ts';
 import { ConfigError } from '../errors.ts';
-import { saidBy } from '../options/faults.ts';
-import { pause } from '../run/pause.ts';
-import { unitRandom } from '../policy/random.ts';
+import { isThenable } from '../run/notify.ts';
 import { freshId } from '../system.ts';
 import { ask } from './ask.ts';
-import { KeyAudit } from './events.ts';
+import { type Call, claim, type Claimed, letGo, storeFailed } from './claim.ts';
+import { keyAudit } from './events.ts';
 import { IdempotencyError } from './idempotency-error.ts';
-import { assertKey, fingerprintOf, isSamePayload } from './key.ts';
+import { assertKey, fingerprintOf } from './key.ts';
 import { Lease, leaseLost } from './lease.ts';
-import {
-  type IdempotentOptions,
-  type IdempotentSettings,
-  noOptions,
-  readIdempotentOptions,
-} from './options.ts';
+import { type IdempotentOptions, noOptions, readIdempotentOptions } from './options.ts';
 import { failureOutcome, outcomeOf, resultOf } from './outcome.ts';
 import {
-  type IdempotencyEntry,
   type IdempotencyStore,
   isIdempotencyStore,
+  type MaybePromise,
+  type NewRecord,
   type Outcome,
 } from './store.ts';
 
@@ -42,144 +36,95 @@ export interface Claim {
  *
  * @example await idempotent(store, key, ({ signal }) => charge(order, signal), { payload: order });
  */
-export async function idempotent<T>(
+export function idempotent<T>(
   store: IdempotencyStore,
   key: string,
   fn: (claim: Claim) => T,
   options: IdempotentOptions = noOptions,
 ): Promise<Awaited<T>> {
+  try {
+    const call = callOf(store, key, fn, options);
+    const claimed = claim(call);
+    const result = isThenable(claimed)
+      ? claimed.then((late) => proceed(call, fn, late))
+      : proceed(call, fn, claimed);
+    return Promise.resolve(result);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+/** Everything is checked before anything happens. */
+function callOf(
+  store: IdempotencyStore,
+  key: string,
+  fn: unknown,
+  options: IdempotentOptions,
+): Call {
   if (typeof fn !== 'function') {
     throw new ConfigError('NOT_A_FUNCTION', 'What is to be run once must be a function.');
   }
   assertKey(key);
   assertStore(store);
   const settings = readIdempotentOptions(options);
-  const audit = new KeyAudit(settings.audit, settings.subject, key);
-  const call: Call = {
-    store,
-    key,
-    owner: ownerToken(),
-    fingerprint: fingerprintOf(options.payload),
-    settings,
-    audit,
-  };
-  const claimed = await claim(call);
-  if (claimed.state === 'done') return resultOf(claimed) as Awaited<T>;
-  if (claimed.state === 'unprotected') {
-    const signal = settings.signal ?? new AbortController().signal;
-    return fn({ signal, fencingToken: undefined }) as Awaited<T>;
-  }
-  return perform(call, fn, claimed);
+  const audit = keyAudit(settings, key);
+  const fingerprint = fingerprintOf(options.payload);
+  return { store, key, owner: ownerToken(), fingerprint, settings, audit, sentAtMs: 0 };
 }
 
-let process: string | undefined;
-let calls = 0;
-
-/** Unlike any other in the world: random once per process, and then counted. */
-export function ownerToken(): string {
-  process ??= freshId();
-  return `${process}-${++calls}`;
-}
-
-class LeasedClaim implements Claim {
-  readonly fencingToken: number;
-  readonly #lease: Lease;
-
-  constructor(lease: Lease, fencingToken: number) {
-    this.#lease = lease;
-    this.fencingToken = fencingToken;
-  }
-
-  get signal(): AbortSignal {
-    return this.#lease.signal;
-  }
-}
-
-/** One call of `idempotent`. */
-interface Call {
-  store: IdempotencyStore;
-  key: string;
-  owner: string;
-  fingerprint: string;
-  settings: IdempotentSettings;
-  audit: KeyAudit;
-}
-
-type Claimed =
-  | { state: 'claimed'; fencingToken: number; sentAtMs: number }
-  | { state: 'unprotected' }
-  | Extract<IdempotencyEntry, { state: 'done' }>;
-
-const pauses = { base: 25, cap: 1000, jitter: 'equal' } as const;
-
-/** The key, or the result of somebody else who had it. */
-async function claim(call: Call): Promise<Claimed> {
-  const { store, key, owner, fingerprint, settings, audit } = call;
-  const { clock, leaseMs, takeOver, storeTimeoutMs, signal } = settings;
-  const startedAtMs = clock.monotonic();
-  for (let attempt = 1; ; attempt++) {
-    signal?.throwIfAborted();
-    let sentAtMs = startedAtMs;
-    let answer;
-    try {
-      const request = { key, owner, fingerprint, leaseMs, takeOver };
-      const asked = () => {
-        sentAtMs = clock.monotonic();
-        return store.claim(request);
-      };
-      // After a statement that failed, a transaction takes no more: the first error is the one that says why.
-      const once = store.transactional ? { maxAttempts: 1 } : {};
-      answer = await ask(asked, { clock, timeoutMs: storeTimeoutMs, ...once });
-    } catch (error) {
-      // A claim whose answer was lost would else hold the key for a lease. A transaction is rolled back anyway.
-      if (!store.transactional) void letGo(call);
-      return unclaimed(call, error);
-    }
-    if (answer.state === 'claimed') {
-      const { fencingToken, claims } = answer;
-      if (claims > 1) audit.tell('expired', { claims, fencing_token: fencingToken });
-      return { state: 'claimed', fencingToken, sentAtMs };
-    }
-    if (!isSamePayload(fingerprint, answer.fingerprint)) throw mismatch(audit);
-    if (answer.state === 'done') {
-      audit.tell('hit');
-      return answer;
-    }
-    if (answer.state === 'abandoned') throw abandoned(audit);
-    const waitedMs = clock.monotonic() - startedAtMs;
-    if (!settings.waits || waitedMs >= settings.maxWaitMs) {
-      throw conflict(audit, answer.remainingMs, waitedMs);
-    }
-    if (attempt === 1) audit.tell('wait', { remaining_ms: Math.ceil(answer.remainingMs) });
-    const pauseMs = delayFor(pauses, { attempt, random: unitRandom(0, owner, attempt) });
-    // When the lease may be over is a good time to look. A store that says 0 does not know.
-    const untilFreeMs = Math.ceil(answer.remainingMs) || Infinity;
-    const leftMs = settings.maxWaitMs - waitedMs;
-    await pause(clock, Math.min(pauseMs, untilFreeMs, leftMs), signal);
-  }
-}
-
-/** Runs the work under its claim, and records what came of it. */
-async function perform<T>(
+function proceed<T>(
   call: Call,
   fn: (claim: Claim) => T,
-  { fencingToken, sentAtMs }: Extract<Claimed, { state: 'claimed' }>,
-): Promise<Awaited<T>> {
-  const { settings, audit } = call;
-  const lease = new Lease({ ...call, ...settings, sentAtMs });
-  let result: Awaited<T>;
-  try {
-    result = await fn(new LeasedClaim(lease, fencingToken));
-  } catch (error) {
-    lease.stop();
-    await fail(call, lease, error);
-    if (!lease.lost) throw error;
-    audit.tell('lost', { fencing_token: fencingToken });
-    throw leaseLost('', { cause: error });
+  claimed: Claimed,
+): MaybePromise<Awaited<T>> {
+  switch (claimed.state) {
+    case 'done':
+      return resultOf(claimed) as Awaited<T>;
+    case 'unprotected': {
+      const signal = call.settings.signal ?? new AbortController().signal;
+      return fn({ signal, fencingToken: undefined }) as Awaited<T>;
+    }
+    case 'claimed':
+      return perform(call, fn, claimed);
   }
+}
+
+/** Runs the work under its claim, and records what came of it. No promise is made for what is there at once. */
+function perform<T>(
+  call: Call,
+  fn: (claim: Claim) => T,
+  { fencingToken }: Extract<Claimed, { state: 'claimed' }>,
+): MaybePromise<Awaited<T>> {
+  const lease = new Lease(call);
+  let result: T;
+  try {
+    result = fn(new LeasedClaim(lease, fencingToken));
+  } catch (error) {
+    return failed(call, lease, fencingToken, error);
+  }
+  if (!isThenable(result)) return succeeded(call, lease, fencingToken, result as Awaited<T>);
+  return Promise.resolve(result).then(
+    (late) => succeeded(call, lease, fencingToken, late as Awaited<T>),
+    (error: unknown) => failed(call, lease, fencingToken, error),
+  );
+}
+
+function succeeded<T>(call: Call, lease: Lease, fencingToken: number, result: T): MaybePromise<T> {
   lease.stop();
-  const outcome = outcomeOf(result, settings.maxResultBytes);
-  const recorded = await record(call, lease, outcome);
+  const outcome = outcomeOf(result, call.settings.maxResultBytes);
+  const recorded = record(call, lease, outcome);
+  return isThenable(recorded)
+    ? recorded.then((late) => resultAfter(call, late, outcome, fencingToken, result))
+    : resultAfter(call, recorded, outcome, fencingToken, result);
+}
+
+function resultAfter<T>(
+  { audit }: Call,
+  recorded: Recorded,
+  outcome: Outcome,
+  fencingToken: number,
+  result: T,
+): T {
   if (recorded === 'lost') {
     audit.tell('lost', { fencing_token: fencingToken });
     const why =
@@ -198,8 +143,35 @@ async function perform<T>(
   return result;
 }
 
+async function failed(
+  call: Call,
+  lease: Lease,
+  fencingToken: number,
+  error: unknown,
+): Promise<never> {
+  lease.stop();
+  await storeOrFree(call, lease, error);
+  if (!lease.lost) throw error;
+  call.audit.tell('lost', { fencing_token: fencingToken });
+  throw leaseLost('', { cause: error });
+}
+
+class LeasedClaim implements Claim {
+  readonly fencingToken: number;
+  readonly #lease: Lease;
+
+  constructor(lease: Lease, fencingToken: number) {
+    this.#lease = lease;
+    this.fencingToken = fencingToken;
+  }
+
+  get signal(): AbortSignal {
+    return this.#lease.signal;
+  }
+}
+
 /** A failure is stored where that was asked for; otherwise the key is free again. */
-async function fail(call: Call, lease: Lease, error: unknown): Promise<void> {
+async function storeOrFree(call: Call, lease: Lease, error: unknown): Promise<void> {
   const { settings, audit } = call;
   let isStored = false;
   try {
@@ -208,7 +180,12 @@ async function fail(call: Call, lease: Lease, error: unknown): Promise<void> {
     // The error of the work says more than that of a predicate.
   }
   if (!isStored) return letGo(call);
-  const recorded = await record(call, lease, failureOutcome(error)).catch(() => 'unrecorded');
+  let recorded: Recorded = 'unrecorded';
+  try {
+    recorded = await record(call, lease, failureOutcome(error));
+  } catch {
+    // The same.
+  }
   audit.tell(recorded === 'recorded' ? 'record' : 'unrecorded');
 }
 
@@ -216,93 +193,47 @@ async function fail(call: Call, lease: Lease, error: unknown): Promise<void> {
  * Tries until the record is written, as long as the lease surely holds, and once in any case: the owner's token decides,
  * not the time.
  */
-async function record(
-  call: Call,
-  lease: Lease,
-  outcome: Outcome,
-): Promise<'recorded' | 'lost' | 'unrecorded'> {
+function record(call: Call, lease: Lease, outcome: Outcome): MaybePromise<Recorded> {
   const { store, key, owner, settings } = call;
-  const { clock, metadata, expiresInMs, storeTimeoutMs } = settings;
-  const wanted = {
-    outcome,
-    ...(metadata === undefined ? {} : { metadata }),
-    ...(expiresInMs === undefined ? {} : { expiresInMs }),
-  };
-  const leftMs = Math.max(storeTimeoutMs, lease.sureUntilMs - clock.monotonic());
-  const patience = store.transactional ? { maxAttempts: 1 } : { forMs: leftMs };
-  try {
-    const isMine = await ask(() => store.record(key, owner, wanted), {
-      clock,
-      timeoutMs: storeTimeoutMs,
-      ...patience,
-    });
-    return isMine ? 'recorded' : 'lost';
-  } catch (error) {
-    // In a transaction the effect is not done before the record is: the caller has to roll back.
-    if (store.transactional) throw storeFailed(error, 'The caller must roll back.');
-    return 'unrecorded';
-  }
-}
-
-/** Frees the key, trying for as long as one call may take. Where that fails, the end of the lease does. */
-async function letGo({ store, key, owner, settings }: Call): Promise<void> {
-  const { clock, storeTimeoutMs: timeoutMs } = settings;
-  try {
-    const patience = store.transactional ? { maxAttempts: 1 } : { forMs: timeoutMs };
-    await ask(() => store.release(key, owner), { clock, timeoutMs, ...patience });
-  } catch {
-    // The caller gets the error of the work, which says more.
-  }
-}
-
-function unclaimed({ store, audit, settings }: Call, error: unknown): { state: 'unprotected' } {
-  const then = store.transactional ? ' The caller must roll back.' : '';
-  const failed = storeFailed(error, `The work was not run.${then}`);
-  audit.tell(settings.failOpen ? 'unprotected' : 'refused', { error: saidBy(failed.cause) });
-  if (settings.failOpen) return { state: 'unprotected' };
-  throw failed;
-}
-
-export function storeFailed(error: unknown, then: string): IdempotencyError {
-  const { cause } = Object(error) as { cause?: unknown };
-  const last = cause ?? error;
-  return new IdempotencyError(
-    'IDEMPOTENCY_STORE_FAILED',
-    `The idempotency store could not be asked (${saidBy(last)}). ${then}`,
-    { cause: last },
+  const { clock, metadata, expiresInMs, storeTimeoutMs: timeoutMs } = settings;
+  const wanted: NewRecord = { outcome };
+  if (metadata !== undefined) wanted.metadata = metadata;
+  if (expiresInMs !== undefined) wanted.expiresInMs = expiresInMs;
+  const patience = store.transactional
+    ? { clock, timeoutMs, maxAttempts: 1 }
+    : { clock, timeoutMs, forMs: timeoutMs, untilMs: lease.sureUntilMs };
+  const isMine = ask(() => store.record(key, owner, wanted), patience);
+  if (!isThenable(isMine)) return isMine ? 'recorded' : 'lost';
+  return isMine.then(
+    (late) => (late ? 'recorded' : 'lost'),
+    (error: unknown) => {
+      // In a transaction the effect is not done before the record is: the caller has to roll back.
+      if (store.transactional) throw storeFailed(error, 'The caller must roll back.');
+      return 'unrecorded';
+    },
   );
 }
 
-function conflict(audit: KeyAudit, remainingMs: number, waitedMs: number): IdempotencyError {
-  audit.tell('conflict', { state: 'held', waited_ms: Math.round(waitedMs) });
-  const waited = waitedMs > 0 ? ` This call waited for ${Math.round(waitedMs)} ms.` : '';
-  return new IdempotencyError(
-    'IDEMPOTENCY_CONFLICT',
-    `Another caller runs the work of this idempotency key now.${waited} Come back later for its result.`,
-    { retryAfterMs: Math.ceil(remainingMs) },
-  );
+type Recorded = 'recorded' | 'lost' | 'unrecorded';
+
+let process: string | undefined;
+let calls = 0;
+
+/** Unlike any other in the world: random once per process, and then counted. */
+export function ownerToken(): string {
+  process ??= `${freshId()}-`;
+  return process + ++calls;
 }
 
-function abandoned(audit: KeyAudit): IdempotencyError {
-  audit.tell('conflict', { state: 'abandoned' });
-  return new IdempotencyError(
-    'IDEMPOTENCY_ABANDONED',
-    'An earlier caller began the work of this idempotency key and was not heard of again, so nobody knows whether it was done. Find out, then call clearIdempotency to let it run, or recordResult to mark it as done.',
-  );
-}
-
-function mismatch(audit: KeyAudit): IdempotencyError {
-  audit.tell('mismatch');
-  return new IdempotencyError(
-    'IDEMPOTENCY_MISMATCH',
-    'This idempotency key was used with another payload before. Use a new key for new work.',
-  );
-}
+const known = new WeakSet<IdempotencyStore>();
 
 export function assertStore(store: unknown): asserts store is IdempotencyStore {
-  if (isIdempotencyStore(store)) return;
-  throw new ConfigError(
-    'INVALID_CONFIG',
-    'The first argument is no idempotency store: pass memoryIdempotency(), sqliteIdempotency(file), postgresIdempotency(url) or redisIdempotency(url).',
-  );
+  if (known.has(store as IdempotencyStore)) return;
+  if (!isIdempotencyStore(store)) {
+    throw new ConfigError(
+      'INVALID_CONFIG',
+      'The first argument is no idempotency store: pass memoryIdempotency(), sqliteIdempotency(file), postgresIdempotency(url) or redisIdempotency(url).',
+    );
+  }
+  known.add(store);
 }

@@ -1,19 +1,7 @@
-import type { Clock } from '../clock.ts';
 import { ask } from './ask.ts';
+import type { Call } from './claim.ts';
+import { heartbeatOf } from './heartbeat.ts';
 import { IdempotencyError } from './idempotency-error.ts';
-import type { IdempotencyStore } from './store.ts';
-
-interface LeaseOptions {
-  store: IdempotencyStore;
-  key: string;
-  owner: string;
-  leaseMs: number;
-  storeTimeoutMs: number;
-  clock: Clock;
-  /** When the claim was sent, by the monotonic clock: the store's lease ends later than one counted from here. */
-  sentAtMs: number;
-  signal: AbortSignal | undefined;
-}
 
 /** So often within a lease it is renewed. */
 const BEATS = 3;
@@ -26,21 +14,25 @@ export class Lease {
   sureUntilMs: number;
   /** Why the claim is not sure any more. */
   lost: IdempotencyError | undefined;
-  readonly #options: LeaseOptions;
+  /** When it is to be renewed, by the monotonic clock. Infinity: not now. */
+  beatAtMs = Infinity;
+  readonly #call: Call;
   /** Made when it is touched: most work never looks at its signal. */
   #controller: AbortController | undefined;
   #abort: { reason: unknown } | undefined;
-  #timer: unknown;
   #isOver = false;
 
-  constructor(options: LeaseOptions) {
-    this.#options = options;
-    this.sureUntilMs = options.sentAtMs + options.leaseMs;
-    const { signal } = options;
+  constructor(call: Call) {
+    const { store, settings, sentAtMs } = call;
+    const { signal, leaseMs, clock } = settings;
+    this.#call = call;
+    this.sureUntilMs = sentAtMs + leaseMs;
     if (signal?.aborted) this.#onAbort();
     else if (signal) signal.addEventListener('abort', this.#onAbort, { once: true });
     // Without a lease the claim is held by a transaction.
-    if (!options.store.transactional) this.#wait(options.leaseMs / BEATS);
+    if (store.transactional) return;
+    this.beatAtMs = sentAtMs + leaseMs / BEATS;
+    heartbeatOf(clock).add(this);
   }
 
   get signal(): AbortSignal {
@@ -52,19 +44,17 @@ export class Lease {
   }
 
   stop(): void {
+    const { clock, signal } = this.#call.settings;
     this.#isOver = true;
-    this.#options.clock.clearTimer(this.#timer);
-    this.#options.signal?.removeEventListener('abort', this.#onAbort);
+    heartbeatOf(clock).delete(this);
+    signal?.removeEventListener('abort', this.#onAbort);
   }
 
-  #wait(ms: number): void {
-    const { clock } = this.#options;
-    const leftMs = Math.max(0, this.sureUntilMs - clock.monotonic());
-    this.#timer = clock.setTimer(() => void this.#beat(), Math.min(ms, leftMs), true);
-  }
-
-  async #beat(): Promise<void> {
-    const { store, key, owner, leaseMs, storeTimeoutMs, clock } = this.#options;
+  /** Renews the lease, and says when it is to be done next. */
+  async beat(): Promise<void> {
+    const { store, key, owner, settings } = this.#call;
+    const { leaseMs, storeTimeoutMs, clock } = settings;
+    this.beatAtMs = Infinity;
     const sentAtMs = clock.monotonic();
     const leftMs = this.sureUntilMs - sentAtMs;
     // Also where this process was paused: somebody else may have the key by now, so the work stops before the store is asked.
@@ -81,7 +71,9 @@ export class Lease {
     if (this.#isOver) return;
     if (isMine === false) return this.#lose('Another caller took over, or the key was cleared.');
     if (isMine) this.sureUntilMs = sentAtMs + leaseMs;
-    this.#wait(leaseMs / (isMine ? BEATS : HASTY_BEATS));
+    const nextMs = clock.monotonic() + leaseMs / (isMine ? BEATS : HASTY_BEATS);
+    this.beatAtMs = Math.min(nextMs, this.sureUntilMs);
+    heartbeatOf(clock).watch(this.beatAtMs);
   }
 
   #lose(why: string): void {
@@ -89,7 +81,7 @@ export class Lease {
     this.#end(this.lost);
   }
 
-  readonly #onAbort = () => this.#end(this.#options.signal?.reason);
+  readonly #onAbort = () => this.#end(this.#call.settings.signal?.reason);
 
   #end(reason: unknown): void {
     this.#abort = { reason };

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { systemClock } from '../system.ts';
-import { answerOf, claimOf, isHeldBy, type KeyEntry, recordedOf } from './entry.ts';
+import { answerOf, claimOf, isHeldBy, type KeyEntry } from './entry.ts';
 import { IdempotencyError } from './idempotency-error.ts';
 import type { ClaimAnswer, ClaimRequest, IdempotencyStore } from './store.ts';
 
@@ -22,7 +22,8 @@ export function memoryIdempotency(options: MemoryIdempotencyOptions = {}): Idemp
   /** What has expired is gone. */
   function find(key: string): KeyEntry | undefined {
     const entry = entries.get(key);
-    return entry && clock.monotonic() < entry.expiresAtMs ? entry : undefined;
+    if (!entry || entry.expiresAtMs === Infinity) return entry;
+    return clock.monotonic() < entry.expiresAtMs ? entry : undefined;
   }
 
   function prune(limit: number): number {
@@ -57,7 +58,11 @@ export function memoryIdempotency(options: MemoryIdempotencyOptions = {}): Idemp
     record(key, owner, record) {
       const entry = find(key);
       if (entry?.owner !== owner) return false;
-      entries.set(key, recordedOf(entry, record, clock.monotonic(), clock.now()));
+      const { outcome, metadata, expiresInMs } = record;
+      entry.outcome = outcome;
+      if (metadata !== undefined) entry.metadata = metadata;
+      if (expiresInMs !== undefined) entry.expiresAtMs = clock.monotonic() + expiresInMs;
+      entry.recordedAtMs = clock.now();
       return true;
     },
     read(key) {

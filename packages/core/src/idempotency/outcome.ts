@@ -15,7 +15,8 @@ export function outcomeOf(result: unknown, maxBytes: number): Outcome {
   }
   // Of a function or a symbol nothing is left.
   if (text === undefined) return unstored(`a ${typeof result} cannot be written as JSON`);
-  const bytes = byteLength(text);
+  // No character has more than three bytes of UTF-8 for each of its units: most results need not be counted.
+  const bytes = text.length * 3 <= maxBytes ? 0 : byteLength(text);
   return bytes > maxBytes
     ? unstored(`it has ${bytes} bytes of JSON, and the limit is ${maxBytes} (maxResultBytes)`)
     : { kind: 'value', text };

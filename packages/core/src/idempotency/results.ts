@@ -1,11 +1,12 @@
 import { ask } from './ask.ts';
-import { KeyAudit } from './events.ts';
+import { keyAudit } from './events.ts';
 import { IdempotencyError, type StoredFailure } from './idempotency-error.ts';
-import { assertStore, ownerToken, storeFailed } from './idempotent.ts';
+import { storeFailed } from './claim.ts';
+import { assertStore, ownerToken } from './idempotent.ts';
 import { assertKey, fingerprintOf } from './key.ts';
 import { type IdempotentOptions, noOptions, readIdempotentOptions } from './options.ts';
 import { outcomeOf } from './outcome.ts';
-import type { IdempotencyStore, StoredRecord } from './store.ts';
+import type { IdempotencyStore, MaybePromise, StoredRecord } from './store.ts';
 
 /** What is known of a key. */
 export type IdempotencyStatus =
@@ -107,7 +108,7 @@ export async function clearIdempotency(
 }
 
 /** The answer of the store, or an error that says what is not known now. */
-async function told<T>(unknown: string, asked: () => Promise<T>): Promise<T> {
+async function told<T>(unknown: string, asked: () => MaybePromise<T>): Promise<T> {
   try {
     return await asked();
   } catch (error) {
@@ -120,7 +121,7 @@ function prepare(store: IdempotencyStore, key: string, options: IdempotentOption
   assertStore(store);
   const settings = readIdempotentOptions(options);
   const { clock, storeTimeoutMs: timeoutMs } = settings;
-  const audit = new KeyAudit(settings.audit, settings.subject, key);
+  const audit = keyAudit(settings, key);
   return { audit, settings, patience: { clock, timeoutMs } };
 }
 

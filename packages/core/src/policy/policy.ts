@@ -39,11 +39,6 @@ export class CompletePolicy {
       (this as unknown as Values)[name] = Object.freeze(values[name]);
     }
   }
-
-  /** @internal The policy for this failure: another one where an override names the failure. */
-  forFailure(_failure: Failure): CompletePolicy {
-    return this;
-  }
 }
 
 /**
@@ -72,7 +67,7 @@ export class DefinedPolicy extends CompletePolicy {
   }
 
   /** @internal The override that names the failure most specifically: by code, status, error name, class, then `any`. */
-  override forFailure(failure: Failure): DefinedPolicy {
+  forFailure(failure: Failure): DefinedPolicy {
     const called = namesIn(failure).filter((name) => name !== 'Error');
     const status = statusText(failure);
     const names = [

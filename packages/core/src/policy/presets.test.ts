@@ -34,10 +34,10 @@ describe('the presets, row by row', () => {
   it.each([
     ['default', 60_000, ['transient', 'unknown']],
     ['scheduler', 86_400_000, ['transient']],
-    ['notification.critical', 86_400_000, ['transient']],
-    ['notification.high', 86_400_000, ['transient']],
-    ['notification.medium', 86_400_000, ['transient']],
-    ['notification.low', 86_400_000, ['transient']],
+    ['notification.critical', 86_400_000, ['transient', 'unknown']],
+    ['notification.high', 86_400_000, ['transient', 'unknown']],
+    ['notification.medium', 86_400_000, ['transient', 'unknown']],
+    ['notification.low', 86_400_000, ['transient', 'unknown']],
     ['criterion', 86_400_000, ['transient']],
     ['fallback', 60_000, ['transient', 'unknown']],
   ] as const)(
@@ -65,10 +65,10 @@ describe('the presets, row by row', () => {
   it.each([
     ['default', '092c3cca06e746c5'],
     ['scheduler', 'c02f4bca38c02647'],
-    ['notification.critical', 'aae9216e0ca3986d'],
-    ['notification.high', '1a497c2a14a5a676'],
-    ['notification.medium', '84607c0fba7aff40'],
-    ['notification.low', 'f59a171a3378a9a3'],
+    ['notification.critical', '3162b01d50c3eb37'],
+    ['notification.high', '7faf0fc0b89a805d'],
+    ['notification.medium', '2d7d3e4004be6ee8'],
+    ['notification.low', '89200f5eb148aa93'],
     ['criterion', '689cd41867ec56d6'],
     ['fallback', '66eb35252f00222a'],
   ] as const)('%s has the fingerprint %s for ever', (name, fingerprint) => {

@@ -4,7 +4,13 @@ import type { Policy } from './policy-fields.ts';
 
 /** Durable work waits for hours where a call in process waits for a minute, and retries only what passes by itself. */
 const durable = { maxRetryAfter: '24h', retryOn: ['transient'] } as const satisfies Policy;
-const notification = { ...durable, jitter: 'up', jitterRatio: 0.3 } as const satisfies Policy;
+/** The code of a failed notification is optional, so a failure that nobody can name is retried too. */
+const notification = {
+  ...durable,
+  retryOn: ['transient', 'unknown'],
+  jitter: 'up',
+  jitterRatio: 0.3,
+} as const satisfies Policy;
 const category = { jitter: 'around', jitterRatio: 0.1, retryOn: ['any'] } as const satisfies Policy;
 
 /** The policies of the categories, by their matrix. */

@@ -20,6 +20,15 @@ async function faultsOf(runtime: unknown): Promise<string[]> {
   }
 }
 
+describe('a runtime with a fault', () => {
+  it('is told of the fault alone, and not of what is right', async () => {
+    const right = { clock: virtualClock(), key: 'k', signal: undefined };
+    expect(await faultsOf({ ...right, budget: 5 })).toEqual([
+      expect.stringMatching(/^budget: 5 is not /),
+    ]);
+  });
+});
+
 describe('a misspelt name in the runtime', () => {
   it.each([
     ['shouldRetry', 'retryIf'],

@@ -4,6 +4,7 @@ import {
   decisionEntry,
   type Failure,
   type Happening,
+  type IdempotentOptions,
   type Policy,
 } from 'redrive';
 import { aboutTask, type OperatorFacts, operatorEntry, subjectOf } from './audit-facts.ts';
@@ -137,6 +138,18 @@ export class Observer {
   /** Somebody did something by hand, and that is committed: `pause`, `replay`, `discard`. */
   acted(action: string, facts: OperatorFacts = {}): void {
     if (this.#trail.isOn) this.#trail.write(operatorEntry(action, facts));
+  }
+
+  /** Who hears of the idempotency key of a task. That it was recorded is a success. */
+  keyAudit(task: Task): Pick<IdempotentOptions, 'audit' | 'subject'> {
+    if (!this.#trail.isOn) return {};
+    return {
+      subject: subjectOf(task, this.#category(task)),
+      audit: (entry) => {
+        if (entry['action'] === 'record' && !this.#trail.hasSuccesses) return;
+        this.#trail.writeSoon({ ...entry, redrive: { ...aboutTask(task), ...entry.redrive } });
+      },
+    };
   }
 
   /** A bulk job is over, or stopped by itself; whoever had a hand in it has said so before. */

@@ -64,7 +64,7 @@ function outcomeOf(published: Published, { destination }: Task): Outcome {
     case 'confirmed':
       return { type: 'taken' };
     case 'unroutable': {
-      const message = `Nobody listens at ${destination.address}.`;
+      const message = `There is no ${destination.kind} named '${destination.address}'. Create it, or replay the message to another one.`;
       const { failure = { class: 'technical', code: 'UNROUTABLE', message } } = published;
       return { type: 'unroutable', failure };
     }

@@ -4,11 +4,13 @@ import { BrokerDelivery } from './broker-delivery.ts';
 import {
   type EngineOptions,
   type EngineSettings,
+  isOn,
   type LaneOptions,
   laneSettings,
 } from '../engine-options.ts';
 import { EngineError } from '../errors.ts';
 import { HandlerDelivery, type RegisteredHandler } from './handlers.ts';
+import { OnceRunner, type OnceSettings } from './once.ts';
 import type { Host } from '../host.ts';
 import type { LaneSettings } from '../lanes/lanes.ts';
 import { layered } from './policies.ts';
@@ -34,9 +36,20 @@ export class Directory {
   readonly #policies = new Map<string, DefinedPolicy>();
   readonly #settings: EngineSettings;
   readonly #shared: { broker?: LaneSettings; other?: LaneSettings } = {};
+  readonly #once: OnceRunner | undefined;
 
-  constructor(options: EngineOptions, settings: EngineSettings, host: Host) {
+  constructor(
+    options: EngineOptions,
+    settings: EngineSettings,
+    host: Host,
+    keyAudit?: OnceSettings['audit'],
+  ) {
     this.#settings = settings;
+    const keys = options.idempotency ?? options.store.idempotency;
+    if (keys) {
+      const { leaseMs, recordsKeptMs: keptMs } = settings;
+      this.#once = new OnceRunner(keys, { leaseMs, keptMs, clock: host.clock, audit: keyAudit });
+    }
     this.#brokers = options.brokers ?? [];
     this.#ofAll = options.lane ?? {};
     this.#ofLane = new Map(Object.entries(options.lanes ?? {}));
@@ -58,14 +71,25 @@ export class Directory {
     }
   }
 
+  /** What runs idempotent handlers. Undefined: there is none of them. */
+  get once(): OnceRunner | undefined {
+    return [...this.handlers.values()].find(({ once }) => once)?.once;
+  }
+
   /** The lane of the handler that was added. */
-  add(name: string, lane: LaneOptions, handler: RegisteredHandler): string {
+  add(
+    name: string,
+    lane: LaneOptions,
+    handler: Pick<RegisteredHandler, 'schema' | 'run'>,
+    idempotent?: boolean,
+  ): string {
     if (typeof handler.run !== 'function') {
       throw new EngineError('INVALID_ENGINE', `The handler '${name}' is not a function.`);
     }
     if (this.handlers.has(name)) {
       throw new EngineError('INVALID_ENGINE', `There is a handler '${name}' already.`);
     }
+    const once = isOn('idempotent', idempotent) ? this.#onceFor(name) : undefined;
     const laneName = laneOf({ kind: 'handler', address: name });
     const { policy, ...limits } = lane;
     const whole = layered(this.policyLayers(laneName, policy));
@@ -74,7 +98,7 @@ export class Directory {
     this.#ofLane.set(laneName, { ...limits, ...this.#ofLane.get(laneName) });
     if (policy !== undefined) this.#ofHandler.set(laneName, policy);
     this.#policies.set(laneName, whole);
-    this.handlers.set(name, handler);
+    this.handlers.set(name, { ...handler, once });
     return laneName;
   }
 
@@ -131,11 +155,22 @@ export class Directory {
 
   async open(): Promise<void> {
     for (const broker of this.#brokers) await broker.open();
+    // Before handlers hold connections.
+    await this.once?.open();
   }
 
   async close(): Promise<void> {
     for (const broker of this.#brokers) await broker.close();
     for (const delivery of this.#deliveries.values()) await delivery.close?.();
+  }
+
+  /** What runs a handler under its idempotency key. */
+  #onceFor(name: string): OnceRunner {
+    if (this.#once) return this.#once;
+    throw new EngineError(
+      'NO_IDEMPOTENCY',
+      `The handler '${name}' is idempotent, and this store keeps no idempotency keys. Use sqlite(), postgres() or memory(), or give createEngine an idempotency store: { idempotency: redisIdempotency(url) }.`,
+    );
   }
 
   #settingsBy(

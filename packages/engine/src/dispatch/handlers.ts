@@ -4,6 +4,8 @@ import { durationMs } from 'redrive/internal';
 import type { Log } from '../host.ts';
 import { isWish, type Wish } from '../model/outcomes.ts';
 import type { Delivery, Outcome, Run } from '../ports/delivery.ts';
+import type { Transaction } from '../ports/idempotency.ts';
+import type { OnceContext, OnceRunner } from './once.ts';
 import type { StandardSchema } from './standard-schema.ts';
 import { idempotencyKeyOf, type Task } from '../model/task.ts';
 
@@ -24,11 +26,21 @@ export interface HandlerContext {
 }
 
 /** The work. What it returns is ignored, unless it is one of `retryIn`, `giveUp`, `snooze`. */
-export type Handler<T> = (payload: T, context: HandlerContext) => unknown;
+export type Handler<T, Context = HandlerContext> = (payload: T, context: Context) => unknown;
+
+/** What a handler is told that runs under its idempotency key. */
+export type IdempotentContext<Tx> = Tx extends undefined
+  ? HandlerContext
+  : HandlerContext & {
+      /** What is written here commits together with the record that the task is done. */
+      readonly tx: Tx;
+    };
 
 export interface RegisteredHandler {
   schema: StandardSchema | undefined;
   run: Handler<never>;
+  /** Runs it under its idempotency key. */
+  once?: OnceRunner | undefined;
 }
 
 /** Delivers to the functions of this process. */
@@ -51,9 +63,14 @@ export class HandlerDelivery implements Delivery {
     const read =
       schema && !('failure' in plain) ? await checkPayload(plain.payload, schema) : plain;
     if ('failure' in read) return { type: 'invalid', failure: read.failure };
+    const work = (more?: OnceContext) =>
+      this.#work(handler, read.payload, new Context(task, run, this.#log, more));
+    return handler.once ? handler.once.run(task, run, work) : work();
+  }
+
+  async #work(handler: RegisteredHandler, payload: unknown, context: Context): Promise<Outcome> {
     try {
-      const context = new Context(task, run, this.#log);
-      const result = await handler.run(read.payload as never, context);
+      const result = await handler.run(payload as never, context);
       return isWish(result) ? outcomeOf(result) : done;
     } catch (error) {
       return { type: 'failed', failure: classify(error, { nowMs: this.#nowMs() }) };
@@ -67,21 +84,25 @@ class Context implements HandlerContext {
   readonly attempt: number;
   readonly maxAttempts: number;
   readonly id: string;
+  readonly tx?: Transaction;
   readonly #run: Run;
   readonly #task: Task;
   readonly #log: Log;
+  readonly #once: OnceContext | undefined;
 
-  constructor(task: Task, run: Run, log: Log) {
+  constructor(task: Task, run: Run, log: Log, once?: OnceContext) {
     this.attempt = run.attempt;
     this.maxAttempts = run.maxAttempts;
     this.id = task.messageId;
     this.#run = run;
     this.#task = task;
     this.#log = log;
+    this.#once = once;
+    if (once?.tx) this.tx = once.tx;
   }
 
   get signal(): AbortSignal {
-    return this.#run.signal;
+    return (this.#once ?? this.#run).signal;
   }
 
   get idempotencyKey(): string {

@@ -91,6 +91,21 @@ describe('a list of lanes', () => {
     expect(names(await engine.lanes(query))).toEqual(expected);
   });
 
+  it('says whether a lane that is paused was known', async () => {
+    const { engine } = await filled();
+    expect(await engine.pause('queue:orders')).toEqual({ known: true });
+    expect(await engine.pause('handler:here')).toEqual({ known: true });
+    expect(await engine.pause('queue:order')).toEqual({ known: false });
+    expect(await engine.pause('queue:order')).toEqual({ known: true });
+  });
+
+  it('has paused lanes that this instance cannot deliver to', async () => {
+    const { engine } = stage({ brokers: [] });
+    await engine.pause('queue:quiet', 'ops');
+    const paused = { lane: 'queue:quiet', state: 'paused', pausedBy: 'ops' };
+    expect(await engine.lanes()).toMatchObject([paused]);
+  });
+
   it('has paused lanes in which nothing waits', async () => {
     const { engine } = stage();
     await engine.pause('queue:quiet', 'ops');

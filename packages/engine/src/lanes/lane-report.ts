@@ -1,4 +1,5 @@
 import type { Clock } from 'redrive';
+import { DELAY_QUEUE_LANES } from '../delay-queue/store/entry-task.ts';
 import type { Directory } from '../dispatch/directory.ts';
 import type { LaneCounts, LaneQuery, LaneReport } from '../engine.ts';
 import { EngineError } from '../errors.ts';
@@ -78,7 +79,11 @@ export class LaneReporter {
     const blocked = await this.#blocked();
     const within = kindPrefix(kind, prefix);
     const from = later(after ?? '', justBefore(within));
-    const isIn = (name: string) => name.startsWith(within) && byName(name, from) > 0;
+    const isIn = (name: string) =>
+      name.startsWith(within) &&
+      byName(name, from) > 0 &&
+      // What waits there is consumed from a delay queue, not delivered by an engine.
+      !name.startsWith(DELAY_QUEUE_LANES);
     const known = this.#known(blocked).filter(isIn).sort(byName);
     if (isKnownHere(query)) {
       yield* this.#walkKnown(known, query, blocked);
@@ -101,6 +106,16 @@ export class LaneReporter {
       place = end.lane;
     }
     for (; !other.done; other = others.next()) yield this.#report(other.value, undefined, blocked);
+  }
+
+  /** Whether something waits there, or this instance has to do with it, or all share something of it. */
+  async knows(name: string): Promise<boolean> {
+    const { store, lanes, directory } = this.#parts;
+    const handler = name.startsWith('handler:') ? name.slice('handler:'.length) : undefined;
+    if (handler !== undefined && directory.handlers.has(handler)) return true;
+    if (lanes.all.has(name) || lanes.documents.known.has(name)) return true;
+    const [next] = await store.lanes({ after: justBefore(name), limit: 1 });
+    return next?.lane === name;
   }
 
   /** Without the many lanes in which something only waits. */
@@ -146,10 +161,14 @@ export class LaneReporter {
       ...(nextInMs === undefined ? {} : { nextInMs }),
       ...(behind ? { blocked: behind.tasks, blockedBy: behind.items } : {}),
     };
-    if (!directory.serves(name)) return { lane: name, state: 'NO_HANDLER', running: 0, ...about };
     // Not made here: it would keep settings from before its handler came.
     const known = lanes.all.get(name);
     const { breaker, paused } = (known ?? lanes.documents.of(name)).state;
+    const by = paused?.by === undefined ? {} : { pausedBy: paused.by };
+    if (!directory.serves(name)) {
+      const state = paused ? 'paused' : 'NO_HANDLER';
+      return { lane: name, state, running: 0, ...about, ...by };
+    }
     const probeInMs =
       breaker.state === 'open' ? Math.max(0, Math.ceil(breaker.untilMs - lanes.nowMs)) : 0;
     return {
@@ -157,7 +176,7 @@ export class LaneReporter {
       state: paused ? 'paused' : breaker.state,
       running: known?.running.size ?? 0,
       ...about,
-      ...(paused?.by === undefined ? {} : { pausedBy: paused.by }),
+      ...by,
       ...(breaker.state === 'open' ? { probeInMs } : {}),
       limits: limitsOf(known?.settings ?? directory.settingsOf(name)),
     };

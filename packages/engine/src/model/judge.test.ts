@@ -225,6 +225,36 @@ describe('a refusal by the lane', () => {
   });
 });
 
+describe('work that never began', () => {
+  it('keeps the count of its lost leases where its key is held by somebody else', () => {
+    const held: Outcome = { type: 'held', delayMs: 700 };
+    expect(judge(taskOf({ attempt: 2, uncounted: 9, claims: 3 }), held, by())).toEqual({
+      settlement: {
+        ...at,
+        to: 'pending',
+        delayMs: 700,
+        attempt: 2,
+        uncounted: 10,
+        claims: 2,
+        reschedule: true,
+      },
+      lane: 'neutral',
+    });
+    expect(judge(taskOf({ uncounted: 10 }), held, by())).toMatchObject({
+      settlement: { to: 'failed', item: { reason: 'TOO_MANY_UNCOUNTED' } },
+      lane: 'neutral',
+    });
+  });
+
+  it('keeps the count of its lost leases where the store of keys is away', () => {
+    const outcome: Outcome = { type: 'refused', failure: down, neverStarted: true };
+    expect(judge(taskOf({ claims: 3 }), outcome, by())).toMatchObject({
+      settlement: { to: 'pending', attempt: 0, uncounted: 1, claims: 2 },
+      lane: 'failed',
+    });
+  });
+});
+
 describe("a handler's own wish", () => {
   it('retryIn counts an attempt and is due after exactly that time', () => {
     const wish: Outcome = { type: 'retryIn', delayMs: 123, failure: wrong };

@@ -56,7 +56,7 @@ export function judge(task: Task, outcome: Outcome, by: Circumstances): Judgemen
       return toInbox(task, outcome.reason ?? 'GAVE_UP', outcome.failure, by, 'worked');
     case 'refused':
       // Nothing ran, so nothing is counted: the breaker paces the lane. The count only lengthens the pause.
-      return { settlement: uncounted(task, backoff(task, by), task.uncounted + 1), lane: 'failed' };
+      return { settlement: refused(task, outcome.neverStarted, by), lane: 'failed' };
     case 'lost':
       return lost(task, outcome.failure, by);
     case 'away':
@@ -74,6 +74,8 @@ export function judge(task: Task, outcome: Outcome, by: Circumstances): Judgemen
       }
       return { settlement: uncounted(task, outcome.delayMs, task.uncounted + 1), lane: 'worked' };
     }
+    case 'held':
+      return held(task, outcome.delayMs, by);
     case 'retryIn':
       return failed(task, outcome.failure, by, outcome.delayMs, undefined, 'worked');
     case 'failed':
@@ -185,6 +187,30 @@ function lost(task: Task, failure: Failure, by: Circumstances): Judgement {
     return toInbox(task, 'TOO_MANY_UNCOUNTED', failure, by, 'neutral');
   }
   return { settlement: uncounted(task, backoff(task, by), count), lane: 'neutral' };
+}
+
+function refused(task: Task, neverStarted: true | undefined, by: Circumstances): Settlement {
+  const later = uncounted(task, backoff(task, by), task.uncounted + 1);
+  return neverStarted ? unstarted(task, later) : later;
+}
+
+/** Its lost leases stay counted: what kills its workers must not do so for ever. */
+function unstarted(task: Task, later: Extract<Settlement, { to: 'pending' }>): Settlement {
+  return { ...later, claims: task.claims - 1 };
+}
+
+/** Somebody else runs it, or did until a moment ago. */
+function held(task: Task, delayMs: number, by: Circumstances): Judgement {
+  if (task.uncounted >= by.policy.maxUncounted) {
+    const failure: Failure = {
+      class: 'technical',
+      code: 'KEY_HELD',
+      message: `Its idempotency key was held by somebody else ${task.uncounted + 1} times.`,
+    };
+    return toInbox(task, 'TOO_MANY_UNCOUNTED', failure, by, 'neutral');
+  }
+  const later = uncounted(task, delayMs, task.uncounted + 1);
+  return { settlement: unstarted(task, later), lane: 'neutral' };
 }
 
 /** Due as it was. */

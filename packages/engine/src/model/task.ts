@@ -103,6 +103,8 @@ export const reasons = [
   'INVALID_PAYLOAD',
   'CAME_BACK',
   'EVALUATION_FAILED',
+  'DEAD_TOKEN',
+  'CONFIGURATION',
 ] as const;
 export type Reason = (typeof reasons)[number];
 

@@ -37,6 +37,14 @@ export interface BrokerCapabilities {
   typedHeaders: boolean;
   /** Hands over in its old order what was given back or left. */
   redeliversInOrder: boolean;
+  /** Forgets a message that was acknowledged, whatever came before it. Without it, what comes after the first message that nobody has acknowledged comes again when its consumer has stopped. */
+  acknowledgesOutOfOrder: boolean;
+  /** Says of a message that another consumer left that it was handed over before. */
+  marksRedelivered: boolean;
+  /** Several consumers of one queue share its messages one by one. Without it they share its partitions. */
+  sharesByMessage: boolean;
+  /** What a message may have, with its headers, so that it is surely taken with the server's settings as they come. */
+  maxMessageBytes: number;
 }
 
 export interface PublishOptions {

@@ -28,14 +28,18 @@ export interface Run {
  * `done`: it worked. `taken`: a broker has it now. `failed`: an execution failed. `refused`: the lane is in trouble
  * and nothing ran. `lost`: the way there broke under it, which says nothing of the lane. `away`: there is no way there now.
  * `unroutable`: nobody is there. `invalid`: the payload is not what the destination takes; `oversized`: its headers are too
- * large; `impossible`: it can never be sent as it is. The last three are a handler's own wishes.
+ * large; `impossible`: it can never be sent as it is. `held`: somebody else runs it under its idempotency key. The last three
+ * are a handler's own wishes.
  */
 export type Outcome =
   | { type: 'done' }
   | { type: 'taken' }
   | { type: 'failed'; failure: Failure; answer?: string }
-  | { type: 'refused' | 'lost' | 'away'; failure: Failure }
+  /** `neverStarted`: also the work of this process did not begin, so that its lost leases stay counted. */
+  | { type: 'refused'; failure: Failure; neverStarted?: true }
+  | { type: 'lost' | 'away'; failure: Failure }
   | { type: 'unroutable' | 'invalid' | 'oversized' | 'impossible'; failure: Failure }
+  | { type: 'held'; delayMs: number }
   | { type: 'retryIn'; delayMs: number; failure: Failure }
   /** `reason`: why it is in the inbox then; `GAVE_UP` unless given. */
   | { type: 'giveUp'; failure: Failure; reason?: Reason }

@@ -1,5 +1,7 @@
+import type { IdempotencyStore } from 'redrive';
 import type { Reason } from '../model/task.ts';
 import type { AuditSink } from './audit.ts';
+import type { TransactionalIdempotency } from './idempotency.ts';
 import type { Inbox } from './inbox.ts';
 import type { Schedule } from './schedule.ts';
 
@@ -17,6 +19,13 @@ export interface Store extends Schedule, Inbox {
   scrub?(): Promise<NotReached[]>;
   /** Where the trail goes when audit is on and no other sink is given. */
   readonly audit?: AuditSink;
+  /** Where the keys of idempotent handlers are kept when no other store of keys is given. Closed with the store. */
+  readonly idempotency?: IdempotencyStore;
+}
+
+/** A store whose keys share transactions with the writes of handlers. */
+export interface TransactionalStore extends Store {
+  readonly idempotency: TransactionalIdempotency;
 }
 
 /** A place where something of an erased message may still be. */

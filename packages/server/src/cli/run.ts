@@ -20,8 +20,12 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   const commands = await commandsOf(word);
   if (!commands) return refuse(io, unknown(word), 'redrive --help');
   const command = find(commands, args);
-  if (!command) return family(word, commands, rest, io);
-  return execute(command, args.slice(command.name.split(' ').length), io);
+  if (command) return execute(command, args.slice(command.name.split(' ').length), io);
+  // `redrive lanes` alone, or with options only, lists.
+  const list = commands.find(({ name }) => name === `${word} list`);
+  const isBare = rest[0] === undefined || /^-(?!h$|-help$)/.test(rest[0]);
+  if (list && isBare) return execute(list, rest, io);
+  return family(word, commands, rest, io);
 }
 
 async function execute(command: Command, args: readonly string[], io: Io): Promise<number> {

@@ -411,6 +411,26 @@ describe('limits', () => {
     sent.destroy();
   });
 
+  it('are known to the stop in whatever order they end', async () => {
+    const answering: (() => void)[] = [];
+    const one = await provider((_, response) => answering.push(() => response.end('fine')));
+    const { ask, gateway } = await stage({ providers: { one } });
+    const asked: Promise<unknown>[] = [];
+    for (let i = 1; i <= 4; i++) {
+      asked.push(ask({ method: 'GET' }).catch((error: unknown) => error));
+      await one.arrived(i);
+    }
+    let left = 4;
+    for (const index of [0, 3, 1]) {
+      answering[index]?.();
+      expect(await asked[index]).toMatchObject({ status: 200, text: 'fine' });
+      await vi.waitFor(() => expect(gateway.running).toBe(left - 1));
+      left -= 1;
+    }
+    await gateway.stop(1);
+    expect(await asked[2]).toMatchObject({ code: 'ECONNRESET' });
+  });
+
   it('let a stop wait for what runs, refuse what comes, and cut what does not end', async () => {
     const answering: (() => void)[] = [];
     const one = await provider((_, response) => answering.push(() => response.end('late')), hang);

@@ -322,6 +322,21 @@ describe('access', () => {
     expect(JSON.stringify(one.got)).not.toContain('good');
   });
 
+  it.each([
+    [{ 'x-api-key': 'bad' }, 401, 'This token is not known'],
+    [{}, 401, 'Send a token'],
+    // Longer than any token is: it is not looked at.
+    [{ 'x-api-key': 'g'.repeat(600) }, 401, 'Send a token'],
+    // A client that has a key of its own beside the token.
+    [{ authorization: 'Bearer good', 'x-api-key': 'sk-other' }, 200, ''],
+  ])('says what is wrong with %o', async (headers, status, text) => {
+    const one = await provider(json({}));
+    const { ask } = await stage({ providers: { one }, tokens });
+    const reply = await ask({ headers });
+    expect(reply.status).toBe(status);
+    expect(reply.text).toContain(text);
+  });
+
   it('without tokens is for this machine, not for web pages', async () => {
     const one = await provider(json({}));
     const { ask } = await stage({ providers: { one } });

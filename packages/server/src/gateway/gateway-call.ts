@@ -44,6 +44,8 @@ interface Admitted {
 }
 
 export class GatewayCall {
+  /** Where it stands in the list of calls under way. */
+  place = 0;
   readonly #parts: Parts;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;

@@ -16,10 +16,16 @@ export function createGatewayGuard({ tokens }: Pick<Settings, 'tokens'>): Gatewa
   }
   const holderOf = tokenHolder(tokens);
   return (request) => {
-    const shown = shownIn(request);
-    const found = shown.map(holderOf).find((holder) => holder !== undefined);
+    let isShown = false;
+    let found: ReturnType<typeof holderOf>;
+    for (const name of tokenHeaders) {
+      const token = tokenIn(request, name);
+      if (token === undefined) continue;
+      isShown = true;
+      found ??= holderOf(token);
+    }
     if (!found) {
-      const how = shown.length === 0 ? 'Send a token' : 'This token is not known. Send one';
+      const how = isShown ? 'This token is not known. Send one' : 'Send a token';
       throw new Problem('UNAUTHENTICATED', `${how}: Authorization: Bearer ...`, {
         headers: { 'www-authenticate': 'Bearer realm="redrive"' },
       });
@@ -32,11 +38,13 @@ export function createGatewayGuard({ tokens }: Pick<Settings, 'tokens'>): Gatewa
   };
 }
 
-function shownIn({ headers }: IncomingMessage): string[] {
-  return tokenHeaders.flatMap((name) => {
-    const text = String(headers[name] ?? '');
-    const value = name === 'authorization' ? /^bearer +(.*)$/i.exec(text)?.[1] : text;
-    const token = value?.trim() ?? '';
-    return /^[\x21-\x7e]+$/.test(token) && token.length <= MAX_TOKEN ? [token] : [];
-  });
+function tokenIn(
+  { headers }: IncomingMessage,
+  name: (typeof tokenHeaders)[number],
+): string | undefined {
+  const text = headers[name];
+  if (typeof text !== 'string') return undefined;
+  const value = name === 'authorization' ? /^bearer +(.*)$/i.exec(text)?.[1] : text;
+  const token = value?.trim() ?? '';
+  return token.length <= MAX_TOKEN && /^[\x21-\x7e]+$/.test(token) ? token : undefined;
 }

@@ -31,7 +31,12 @@ export class Gateway {
   readonly #options: GatewayOptions;
   readonly #guard: (request: IncomingMessage) => string;
   readonly #bodies: KeptBodies;
-  readonly #calls = new Set<GatewayCall>();
+  readonly #parts: ConstructorParameters<typeof GatewayCall>[0];
+  /**
+   * A list, since a set would leave its outgrown tables behind. Each is linked to the next, so they keep every request in
+   * memory until the next full garbage collection.
+   */
+  readonly #calls: GatewayCall[] = [];
   #isStopping = false;
   #onEmpty: (() => void) | undefined;
 
@@ -39,11 +44,13 @@ export class Gateway {
     this.#options = options;
     this.#guard = createGatewayGuard(options);
     this.#bodies = new KeptBodies(options.maxKeptBytes);
+    const { idleMs, log, finished } = options;
+    this.#parts = { idleMs, log, finished, bodies: this.#bodies };
   }
 
   /** Requests under way. */
   get running(): number {
-    return this.#calls.size;
+    return this.#calls.length;
   }
 
   /** What is held for retries. */
@@ -53,20 +60,15 @@ export class Gateway {
 
   /** Answers every request, whatever it is. `refused`: the service has no room for it. */
   handle(request: IncomingMessage, response: ServerResponse, refused?: Problem): void {
-    const { idleMs, log, finished } = this.#options;
-    const parts = { idleMs, log, finished, bodies: this.#bodies };
-    const call = new GatewayCall(parts, request, response);
-    this.#calls.add(call);
-    void this.#serve(call, request, refused).finally(() => {
-      this.#calls.delete(call);
-      if (this.#calls.size === 0) this.#onEmpty?.();
-    });
+    const call = new GatewayCall(this.#parts, request, response);
+    call.place = this.#calls.push(call) - 1;
+    void this.#serve(call, request, refused);
   }
 
   /** Refuses what comes, and waits for what is under way. What is not over after that long is cut off. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
-    if (this.#calls.size === 0) return;
+    if (this.#calls.length === 0) return;
     await new Promise<void>((resolve) => {
       const limit = setTimeout(resolve, graceMs);
       this.#onEmpty = () => {
@@ -88,7 +90,19 @@ export class Gateway {
         this.#options.log.error({ err: problem.cause }, 'the gateway could not serve a request');
       }
       call.refuse(problem);
+    } finally {
+      this.#remove(call);
     }
+  }
+
+  /** The last of the list takes its place. */
+  #remove(call: GatewayCall): void {
+    const last = this.#calls.pop()!;
+    if (last !== call) {
+      this.#calls[call.place] = last;
+      last.place = call.place;
+    }
+    if (this.#calls.length === 0) this.#onEmpty?.();
   }
 
   #admit(request: IncomingMessage): {
@@ -102,7 +116,7 @@ export class Gateway {
     const fault = hostFault(request);
     if (fault !== undefined) throw new Problem('MALFORMED_REQUEST', fault);
     const by = this.#guard(request);
-    if (this.#calls.size > concurrency) {
+    if (this.#calls.length > concurrency) {
       const detail = `${concurrency} requests are under way. Ask again soon, or raise ROUTING_GATEWAY_CONCURRENCY.`;
       throw new Problem('GATEWAY_BUSY', detail);
     }

@@ -36,11 +36,14 @@ interface ProviderRegistryOptions {
   onChange?: () => void;
 }
 
+const MAX_SHOWN = 20;
+
 export class ProviderRegistry {
   fault: BookFault | undefined = missing;
   readonly #options: ProviderRegistryOptions;
   #providers: ReadonlyMap<string, Provider> = new Map();
   #signature: string | undefined;
+  #told: string | undefined;
 
   constructor(options: ProviderRegistryOptions) {
     this.#options = options;
@@ -48,6 +51,19 @@ export class ProviderRegistry {
 
   get names(): string[] {
     return [...this.#providers.keys()];
+  }
+
+  /** Which providers do not repeat a POST, and how they would. Undefined: all of them do. */
+  get unrepeated(): { what: string; advice: string } | undefined {
+    const all = [...this.#providers.values()].filter(({ retryUnsafe }) => !retryUnsafe);
+    if (all.length === 0) return undefined;
+    const shown = all.slice(0, MAX_SHOWN).map(({ name }) => name);
+    const more = all.length > MAX_SHOWN ? ` and ${all.length - MAX_SHOWN} more` : '';
+    return {
+      what: `A POST that a provider may have executed is not repeated: ${shown.join(', ')}${more}.`,
+      advice:
+        'For LLM calls set "retry_unsafe": true in providers.json, or send an idempotency-key.',
+    };
   }
 
   /** Never rejects. */
@@ -71,7 +87,15 @@ export class ProviderRegistry {
     this.#providers = reading.providers;
     this.fault = undefined;
     log.info({ providers: this.names }, 'providers of the gateway loaded');
+    this.#tellUnrepeated();
     onChange?.();
+  }
+
+  /** Once, and again when it is about other providers. */
+  #tellUnrepeated(): void {
+    const { what, advice } = this.unrepeated ?? {};
+    if (what !== undefined && what !== this.#told) this.#options.log.info(`${what} ${advice}`);
+    this.#told = what;
   }
 
   /** What a router of this policy needs to call its providers. Throws a `ConfigError` that names those that are missing. */

@@ -181,6 +181,43 @@ describe('the book of providers', () => {
   const policyOf = (...names: string[]) =>
     parseRoutingPolicy({ version: '1.0', providers: names.map((name) => ({ name, weight: 50 })) });
 
+  it('says once which providers do not repeat a POST, and again when it is others', async () => {
+    const base = 'http://127.0.0.1:9';
+    const file = (signature: string, data: object) => ({ signature, text: JSON.stringify(data) });
+    const one = { base_url: base };
+    const safe = { base_url: base, retry_unsafe: true };
+    const { book, log } = open(
+      file('1', { one, safe }),
+      file('2', { one, safe, third: safe }),
+      file('3', { one: safe }),
+      file('4', { one, safe }),
+    );
+    const told = () =>
+      log.info.mock.calls
+        .map(([line]) => line as unknown)
+        .filter((line) => typeof line === 'string');
+    await book.reload();
+    const line =
+      'A POST that a provider may have executed is not repeated: one. For LLM calls set "retry_unsafe": true in providers.json, or send an idempotency-key.';
+    expect(told()).toEqual([line]);
+    await book.reload();
+    await book.reload();
+    expect(told()).toEqual([line]);
+    expect(book.unrepeated).toBeUndefined();
+    await book.reload();
+    expect(told()).toEqual([line, line]);
+  });
+
+  it('counts those that it does not name', async () => {
+    const names = Array.from({ length: 22 }, (_, i) => `p${i}`);
+    const data = Object.fromEntries(
+      names.map((name) => [name, { base_url: 'http://127.0.0.1:9' }]),
+    );
+    const { book } = open({ signature: '1', text: JSON.stringify(data) });
+    await book.reload();
+    expect(book.unrepeated?.what).toMatch(/: p0, .*, p19 and 2 more\.$/);
+  });
+
   it('keeps the last good file in force when a bad one follows', async () => {
     const { book, log, onChange, known } = open(
       good,

@@ -159,7 +159,15 @@ it('is examined by the doctor', async () => {
   expect(await examineGateway(good.settings)).toMatchObject([
     { level: 'broken', what: "llm.json: the provider 'two' is not in providers.json." },
     { level: 'fine', what: '1 provider in providers.json.' },
+    {
+      level: 'note',
+      what: 'A POST that a provider may have executed is not repeated: one.',
+      advice:
+        'For LLM calls set "retry_unsafe": true in providers.json, or send an idempotency-key.',
+    },
   ]);
+  good.write('providers.json', { one: { base_url: 'http://127.0.0.1:9', retry_unsafe: true } });
+  expect((await examineGateway(good.settings)).filter(({ level }) => level === 'note')).toEqual([]);
   good.write('providers.json', {
     one: { base_url: 'http://10.0.0.1', headers: { a: '${NO_SUCH}' } },
   });

@@ -7,7 +7,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
-import { guardedConnections } from '@redrive/engine/http';
+import { guardedConnections, type HttpOptions } from '@redrive/engine/http';
 import pino from 'pino';
 import { createRouter, parseRoutingPolicy, type RoutingPolicyDocument } from 'redrive';
 import { afterEach, expect, it } from 'vitest';
@@ -88,14 +88,18 @@ export async function rawProvider(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sockets };
 }
 
-async function listen(server: Server | ReturnType<typeof createTcpServer>): Promise<void> {
+export async function listen(
+  server: Server | ReturnType<typeof createTcpServer>,
+  port = 0,
+  host = '127.0.0.1',
+): Promise<void> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
   });
   await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
+    server.listen(port, host, resolve);
   });
   cleanups.push(() => {
     for (const socket of sockets) socket.destroy();
@@ -138,6 +142,7 @@ interface StageOptions {
   policy?: Partial<RoutingPolicyDocument>;
   tokens?: Token[];
   env?: Record<string, string>;
+  http?: HttpOptions;
 }
 
 /** A gateway with one policy, `llm`: the first provider gets everything, and each next one is the fallback of all before. */
@@ -146,7 +151,7 @@ export async function stage(options: StageOptions) {
   const { maxKeptBytes = 1024 * 1024, concurrency = 100 } = options;
   const logged: string[] = [];
   const log = pino({ level: 'debug' }, { write: (line: string) => logged.push(line) });
-  const connections = guardedConnections({ allow: ['loopback'] });
+  const connections = guardedConnections({ allow: ['loopback'], ...options.http });
   cleanups.push(() => connections.close());
   const file = Object.fromEntries(
     Object.entries(providers).map(([name, { url }]) => [name, { base_url: url, ...fields[name] }]),

@@ -19,6 +19,7 @@ import { bulkRoutes } from './routes/bulk.ts';
 import { criterionRoutes } from './routes/criteria.ts';
 import { eventRoutes } from './routes/events.ts';
 import { laneRoutes } from './routes/lanes.ts';
+import { notificationRoutes } from './routes/notifications.ts';
 import { policyRoutes } from './routes/policies.ts';
 import { retryRoutes } from './routes/retries.ts';
 import { reviewRoutes } from './routes/review.ts';
@@ -41,6 +42,7 @@ const resources = [
   policyRoutes,
   criterionRoutes,
   routingRoutes,
+  notificationRoutes,
   auditRoutes,
   eventRoutes,
 ];

@@ -74,7 +74,7 @@ describe('roles', () => {
       operationsOf(documentOf(app) as Document)
         .filter(({ role }) => role === wanted)
         .map(({ method, url }) => `${method} ${url}`);
-    expect(of('open')).toEqual(['GET /health/live', 'GET /health/ready']);
+    expect(of('open')).toEqual(['GET /', 'GET /health/live', 'GET /health/ready']);
     expect(of('admin')).toEqual(['POST /api/v1/review/1/erase']);
     expect(of('reader').filter((one) => !one.startsWith('GET '))).toEqual([
       'POST /api/v1/review/bulk/preview',

@@ -10,6 +10,7 @@ import { memory } from '@redrive/engine/memory';
 import { sqlite } from '@redrive/engine/sqlite';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
+import type { Notifications } from '@redrive/notifications';
 import pino from 'pino';
 import { type Clock, type IdempotencyStore, memoryIdempotency } from 'redrive';
 import { systemClock } from 'redrive/internal';
@@ -42,6 +43,8 @@ export const settings: Settings = {
   natsRetrySubject: 'retry.scheduled',
   natsDeadLetterStreams: [],
   natsReplicas: 1,
+  natsRouting: 'on',
+  natsRoutingSubject: 'redrive.route',
   unclassifiedAs: 'transient',
   policy: { maxAttempts: 4, base: '2s', cap: '60s', jitter: 'none', retryOn: ['transient'] },
   policies: { patient: { maxAttempts: 9, base: '1m', jitter: 'none' } },
@@ -60,9 +63,18 @@ export const settings: Settings = {
   routingGatewayIdleMs: 120_000,
   routingGatewayConcurrency: 1000,
   variables: {},
+  notifications: 'off',
+  notificationDeadLetters: 'kafka:notifications.dead-letter',
+  notificationEvents: 'kafka:notification-events',
+  notificationReports: 'kafka:notification-reports',
+  notificationExisting: 'return',
+  notificationConcurrency: 100,
+  notificationRetentionDays: 7,
   inboxRetentionDays: 30,
   inboxMaxItems: 1_000_000,
   audit: true,
+  auditSink: 'store',
+  auditSubject: 'redrive.audit',
   auditRetentionDays: 90,
   logLevel: 'silent',
   logFormat: 'json',
@@ -156,12 +168,14 @@ export interface StageOptions extends Partial<Settings> {
   /** Of the criteria. */
   clock?: Clock;
   idempotency?: IdempotencyStore;
+  notificationService?: Notifications;
 }
 
 /** An app on a real engine; both end with the test. */
 export async function stage(options: StageOptions = {}): Promise<Stage> {
   const { store = 'memory', engine: given, engineOptions, connections, ...rest } = options;
-  const { clock = systemClock, idempotency = memoryIdempotency(), ...changed } = rest;
+  const { clock = systemClock, idempotency = memoryIdempotency(), ...more } = rest;
+  const { notificationService: notifications, ...changed } = more;
   const all: Settings = { ...settings, ...changed };
   const engine = given ?? createEngine({ ...engineSettings(all, store), ...engineOptions });
   cleanups.push(() => engine.stop());
@@ -203,6 +217,7 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
     idempotency,
     criteria,
     routing,
+    notifications,
   };
   const app = await buildApp(context, connections);
   cleanups.push(() => app.close());
@@ -277,6 +292,7 @@ export interface Document {
 }
 
 export interface Operation {
+  operationId: string;
   summary?: string;
   tags?: string[];
   'x-role'?: string;

@@ -100,6 +100,7 @@ describe('a request with an Idempotency-Key', () => {
     s.engine.pause = async () => {
       begun.resolve();
       await release.promise;
+      return { known: true };
     };
     const first = keyed(s, PAUSE, { key: 'k-2' });
     await begun.promise;
@@ -120,6 +121,7 @@ describe('a request with an Idempotency-Key', () => {
     s.engine.pause = async () => {
       effects += 1;
       await refused.promise;
+      return { known: true };
     };
     const statuses: number[] = [];
     await Promise.all(
@@ -153,6 +155,7 @@ describe('a request with an Idempotency-Key', () => {
     s.engine.pause = async () => {
       await release.promise;
       effects += 1;
+      return { known: true };
     };
     expect(await keyed(s, PAUSE)).toMatchObject({ status: 503, body: { code: 'TOO_SLOW' } });
     expect((await keyed(s, PAUSE)).status).toBe(409);
@@ -201,7 +204,7 @@ describe('the key of a token', () => {
     const s = await stage({ tokens });
     await s.engine.start();
     let effects = 0;
-    s.engine.pause = async () => void (effects += 1);
+    s.engine.pause = async () => ({ known: (effects += 1) > 0 });
     const ask = (name?: string) =>
       keyed(s, PAUSE, name === undefined ? {} : { token: `token-of-${name}` });
     expect((await ask('ada')).status).toBe(200);

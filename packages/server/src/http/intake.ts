@@ -12,6 +12,7 @@ import type { Static } from 'typebox';
 import { readDestination } from './reading/destination.ts';
 import type { WireFault } from './reading/faults.ts';
 import { readBase64 } from './reading/payload.ts';
+import { isRetryMessage, readRetryMessage } from './retry-message-item.ts';
 import { RetryItem } from './schemas/retries.ts';
 import { checkOf } from './reading/validate.ts';
 
@@ -32,16 +33,23 @@ export interface Around {
 
 const check = checkOf(RetryItem);
 
-export function wishOf(item: unknown, around: Around): Wish {
-  const faults = check(item, 'body');
-  return faults ? { type: 'faulty', faults } : wishOfGood(item as GivenItem, around);
+export function wishOf(given: unknown, around: Around): Wish {
+  const read = isRetryMessage(given) ? readRetryMessage(given) : undefined;
+  if (read && 'faults' in read) return { type: 'faulty', faults: read.faults };
+  return wishOfItem(read ? read.item : given, around);
 }
 
-function wishOfGood(item: GivenItem, around: Around): Wish {
-  const read = readDestination(item.destination);
-  const payload = payloadOf(item);
-  if ('fault' in read || 'fault' in payload) {
-    const faults = [read, payload].flatMap((one) => ('fault' in one ? [one.fault] : []));
+function wishOfItem(given: unknown, around: Around): Wish {
+  const faults = check(given, 'body') ?? [];
+  const item = Object(given) as GivenItem;
+  // What the schema has found is not said twice, and what it cannot see is said in the same answer.
+  const isWhole = (part: string) =>
+    !faults.some(({ path }) => path === '' || path.startsWith(part));
+  const read = isWhole('/destination') ? readDestination(item.destination) : undefined;
+  const payload = isWhole('/payload') ? payloadOf(item) : undefined;
+  if (read && 'fault' in read) faults.push(read.fault);
+  if (payload && 'fault' in payload) faults.push(payload.fault);
+  if (faults.length > 0 || !read || 'fault' in read || !payload || 'fault' in payload) {
     return { type: 'faulty', faults };
   }
   const { destination } = read;

@@ -2,6 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { type Document, type Operation, stage } from './harness.test.ts';
 import { documentOf } from './openapi.ts';
+import { operationIds } from './operation-ids.ts';
 
 async function documentNow(): Promise<Document> {
   const { app } = await stage();
@@ -145,5 +146,12 @@ describe('the document', () => {
       ([, one]) => (one as { operationId?: string }).operationId,
     );
     expect(new Set(names).size).toBe(names.length);
+  });
+
+  it('names operations as a generated client would call them', async () => {
+    const names = operationsOf(await documentNow()).map(([, one]) => one.operationId);
+    for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z]+$/);
+    expect(names).toContain('submitRetry');
+    expect(new Set(names)).toEqual(new Set(Object.values(operationIds)));
   });
 });

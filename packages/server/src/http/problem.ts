@@ -1,8 +1,9 @@
 /** What went wrong, as RFC 9457 has it: `application/problem+json` with a code for programs and a sentence for people. */
 import { STATUS_CODES } from 'node:http';
 import { type EngineErrorCode, isEngineError } from '@redrive/engine';
+import { isNotificationError, type NotificationErrorCode } from '@redrive/notifications';
 import { isConfigError } from 'redrive';
-import { type Parts, placed, type WireFault, wireFaults } from './reading/faults.ts';
+import { type Parts, placed, pointer, type WireFault, wireFaults } from './reading/faults.ts';
 
 /** The codes of the API's own, each with its status. */
 const ownStatuses = {
@@ -24,6 +25,7 @@ const ownStatuses = {
   TASK_UNKNOWN: 404,
   CRITERION_UNKNOWN: 404,
   ROUTE_POLICY_UNKNOWN: 404,
+  NOTIFICATIONS_OFF: 404,
   METHOD_NOT_ALLOWED: 405,
   REQUEST_TIMEOUT: 408,
   AMBIGUOUS: 409,
@@ -39,6 +41,7 @@ const ownStatuses = {
   PROVIDER_FAILED: 502,
   NO_PROVIDER_AVAILABLE: 503,
   GATEWAY_BUSY: 503,
+  ROUTING_BUSY: 503,
   PROVIDER_TIMEOUT: 504,
   NOT_STARTED: 503,
   STOPPING: 503,
@@ -58,6 +61,9 @@ const engineStatuses = {
   PAYLOAD_TOO_LARGE: 413,
   INVALID_ID: 400,
   NO_TRANSACTIONS: 500,
+  NO_IDEMPOTENCY: 500,
+  TRANSACTION_OVER: 500,
+  TRANSACTION_CONTROL: 500,
   NOT_IN_TRANSACTION: 500,
   IDEMPOTENCY_MISMATCH: 422,
   INTAKE_FULL: 503,
@@ -86,15 +92,48 @@ const engineStatuses = {
   AUDIT_UNREADABLE: 409,
   AUDIT_NOT_ERASED: 503,
   AUDIT_SINK_FAILED: 503,
+  INVALID_ENTRY: 500,
+  NOT_CAPABLE: 500,
+  TOPIC_UNFIT: 503,
+  QUEUE_CLOSED: 503,
+  KEY_NOT_OURS: 503,
+  QUEUE_MISMATCH: 503,
+  NATS_UNAVAILABLE: 503,
+  NATS_REFUSED: 500,
+  NATS_NO_STREAM: 500,
+  NATS_CLOSED: 503,
+  NATS_WRONG_REVISION: 409,
+  NATS_OUTCOME_UNKNOWN: 500,
 } as const satisfies Record<EngineErrorCode, number>;
 
+const notificationStatuses = {
+  INVALID_RECORD: 400,
+  RECORD_TOO_LARGE: 413,
+  RECORD_UNREADABLE: 500,
+  RECORD_CONTENDED: 503,
+  INVALID_NOTIFICATION: 400,
+  INVALID_REPORT: 400,
+  UNKNOWN_PRIORITY: 400,
+  INVALID_QUIET_HOURS: 400,
+  NOTIFICATION_UNKNOWN: 404,
+  NOTIFICATION_EXISTS: 409,
+  IDEMPOTENCY_KEY_REUSED: 422,
+  DEVICE_UNKNOWN: 404,
+  TOO_MANY_DEVICES: 409,
+  ILLEGAL_MOVE: 409,
+  DEVICE_ANSWER_INVALID: 502,
+  INVALID_NOTIFICATIONS: 500,
+  NOTIFICATIONS_STOPPED: 503,
+} as const satisfies Record<NotificationErrorCode, number>;
+
 type OwnCode = keyof typeof ownStatuses;
-export type ProblemCode = OwnCode | EngineErrorCode;
+export type ProblemCode = OwnCode | EngineErrorCode | NotificationErrorCode;
 
 /** Every code that an answer may have, with its status. */
 export const statuses: Readonly<Record<ProblemCode, number>> = {
   ...ownStatuses,
   ...engineStatuses,
+  ...notificationStatuses,
 };
 
 const RETRY_AFTER_S = 5;
@@ -177,6 +216,15 @@ export function problemOf(error: unknown): Problem {
       faults: wireFaults(faults),
       cause: error,
     });
+  }
+  if (isNotificationError(error)) {
+    const faults = error.faults.map(({ path, code, message }) => ({
+      in: 'body' as const,
+      path: pointer(path.split('.')),
+      code,
+      message,
+    }));
+    return new Problem(error.code, error.message, { faults, cause: error });
   }
   if (isConfigError(error)) {
     // Only policies are data of a request; everything else was checked at the start.

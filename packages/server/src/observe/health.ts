@@ -18,6 +18,11 @@ export interface RoutingWithState {
   readonly troubles: readonly string[];
 }
 
+/** What is known of notifications, in sentences. */
+export interface NotificationsWithState {
+  readonly troubles: readonly string[];
+}
+
 /** By the name of the system. */
 export interface WatchedBrokers {
   readonly rabbitmq?: BrokerWithState;
@@ -44,7 +49,7 @@ const NOWHERE = { kind: 'queue', address: 'redrive.health' };
 
 /**
  * Whether this instance can do its work, and what is wrong. `started`, `store`, `broker` and `nats` make it not ready. `sources`,
- * `outbox`, `audit`, `clock`, `inbox`, `routing` and `cyoda` only warn: another instance would be no better, and requests are served all
+ * `outbox`, `audit`, `clock`, `inbox`, `routing`, `notifications` and `cyoda` only warn: another instance would be no better, and requests are served all
  * the same, so traffic must not be taken away for it.
  */
 export class HealthChecks implements Health {
@@ -54,6 +59,7 @@ export class HealthChecks implements Health {
   #brokers: WatchedBrokers = {};
   #member: MemberWithState | undefined;
   #routing: RoutingWithState | undefined;
+  #notifications: NotificationsWithState | undefined;
   #inbox: { atMs: number; isFull: boolean; open: number; maxItems: number } | undefined;
   /** Why the last write was not taken. */
   #unwritable: string | undefined;
@@ -69,7 +75,9 @@ export class HealthChecks implements Health {
     brokers: WatchedBrokers = {},
     member?: MemberWithState,
     routing?: RoutingWithState,
+    notifications?: NotificationsWithState,
   ): void {
+    this.#notifications = notifications;
     this.#engine = engine;
     this.#routing = routing;
     this.#brokers = brokers;
@@ -108,7 +116,8 @@ export class HealthChecks implements Health {
       ...this.#statsChecks(),
       this.#inboxCheck(),
       ...(this.#member ? [memberCheck(this.#member)] : []),
-      ...(this.#routing ? [routingCheck(this.#routing)] : []),
+      ...(this.#routing ? [troublesCheck('routing', this.#routing)] : []),
+      ...(this.#notifications ? [troublesCheck('notifications', this.#notifications)] : []),
     ];
     return { ready: checks.every(({ ok }) => ok), checks };
   }
@@ -194,9 +203,9 @@ function memberCheck({ state: { status, trouble } }: MemberWithState): Check {
   return warning('cyoda', withoutCredentials(`The member is not joined (${status}).${why}`));
 }
 
-/** A bad policy keeps the last good one, on every instance alike. */
-function routingCheck({ troubles }: RoutingWithState): Check {
-  return warning('routing', troubles.length > 0 && withoutCredentials(troubles.join(' ')));
+/** On every instance alike: a bad policy keeps the last good one, and what cannot be delivered waits. */
+function troublesCheck(name: string, { troubles }: { troubles: readonly string[] }): Check {
+  return warning(name, troubles.length > 0 && withoutCredentials(troubles.join(' ')));
 }
 
 /** Not well where there is something to say. */

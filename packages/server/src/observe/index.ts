@@ -1,4 +1,5 @@
 import type {
+  AuditSink,
   Broker,
   Delivery,
   Engine,
@@ -16,6 +17,7 @@ import { Feed } from './events.ts';
 import {
   HealthChecks,
   type MemberWithState,
+  type NotificationsWithState,
   type RoutingWithState,
   type WatchedBrokers,
 } from './health.ts';
@@ -23,7 +25,7 @@ import { createLog, engineLog, type LogOutput } from './log/log.ts';
 import { LossyOutput } from './log/log-output.ts';
 import { ServiceMetrics } from './metrics/metrics.ts';
 import { Notices } from './log/notices.ts';
-import { auditedStore } from './wrappers/audited-store.ts';
+import { auditedSink, auditedStore } from './wrappers/audited-store.ts';
 import { observedBroker } from './wrappers/observed-broker.ts';
 import { observedDelivery } from './wrappers/observed-delivery.ts';
 import { observedSource } from './wrappers/observed-source.ts';
@@ -56,12 +58,15 @@ export interface Observers extends Pick<ServiceContext, 'log' | 'feed' | 'health
   broker(broker: Broker): Broker;
   delivery(delivery: Delivery): Delivery;
   source(source: SourceOptions): SourceOptions;
+  /** A sink of the audit trail in place of the store's. */
+  auditSink(sink: AuditSink): AuditSink;
   /** Before the start: whose numbers are shown, and whose health. Brokers as they were before they were wrapped. */
   watch(parts: {
     engine: Engine;
     brokers: WatchedBrokers;
     member?: MemberWithState;
     routing?: RoutingWithState;
+    notifications?: NotificationsWithState;
   }): void;
   started(): void;
   /** From now on it says that it is not ready. */
@@ -136,10 +141,11 @@ export function createObservers(options: ObserverOptions): Observers {
     broker: (broker) => observedBroker(broker, parts),
     delivery: (delivery) => observedDelivery(delivery, parts),
     source: (source) => observedSource(source, parts),
-    watch: ({ engine, brokers, member, routing }) => {
+    auditSink: (sink) => auditedSink(sink, (events) => alerts.written(events)),
+    watch: ({ engine, brokers, member, routing, notifications }) => {
       webhook?.attach(engine);
       alerts.attach(engine);
-      health.watch(engine, brokers, member, routing);
+      health.watch(engine, brokers, member, routing, notifications);
       metrics.cyoda.member = member;
       skew.watch(engine);
       metrics.watch({ engine, census, brokers });

@@ -115,7 +115,7 @@ const readers: readonly FieldReader[] = [
 ];
 
 /** Nothing that is left out: of a name that was misspelt an empty message would be sent in place of the payload. */
-function payloadOf(value: unknown): Uint8Array | undefined {
+export function payloadOf(value: unknown): Uint8Array | undefined {
   if (typeof value === 'string') return isBase64(value) ? Buffer.from(value, 'base64') : undefined;
   const { type, data } = Object(value) as { type?: unknown; data?: unknown };
   if (type !== 'Buffer' || !Array.isArray(data)) return undefined;

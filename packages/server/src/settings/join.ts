@@ -13,6 +13,7 @@ import {
 } from 'redrive';
 import { didYouMean, joinPath, overlay, type Values as Fields } from 'redrive/internal';
 import { DEAD_LETTER_QUEUE, OVERSIZED_QUEUE } from '../scheduler/queues.ts';
+import { checkAudit } from './audit.ts';
 import { readCriteria } from './criteria.ts';
 import { checkCyoda } from './cyoda.ts';
 import { checkNats } from './nats.ts';
@@ -80,9 +81,10 @@ export async function joinSettings(given: Parts): Promise<Joined> {
   const cyoda = checkCyoda(settings, isLoopback);
   faults.push(...delivery.faults, ...checkQueues(settings), ...checkHost(settings));
   const nats = checkNats(settings, given.written);
-  faults.push(...cyoda.faults, ...nats.faults);
+  const audit = checkAudit(settings, given.written);
+  faults.push(...cyoda.faults, ...nats.faults, ...audit.faults);
   const warnings = [...warningsOf(settings, given), ...delivery.warnings];
-  warnings.push(...cyoda.warnings, ...nats.warnings);
+  warnings.push(...cyoda.warnings, ...nats.warnings, ...audit.warnings);
   return { settings, faults, warnings };
 }
 
@@ -342,6 +344,9 @@ function warningsOf(settings: Settings, { values, written }: Parts): string[] {
   }
   if (settings.routingDir === undefined && settings.routingGateway === 'on') {
     warnings.push('ROUTING_GATEWAY: has no effect without ROUTING_DIR.');
+  }
+  if (settings.routingDir === undefined && written.has('NATS_ROUTING_SUBJECT')) {
+    warnings.push('NATS_ROUTING_SUBJECT: has no effect without ROUTING_DIR.');
   }
   if (settings.cyodaUrl === undefined) {
     const idle = ['CYODA_TOKEN', 'CYODA_TOKEN_FILE', 'CYODA_TAGS', 'CYODA_LEGAL_ENTITY'].filter(

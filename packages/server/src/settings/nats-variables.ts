@@ -70,4 +70,22 @@ export const natsVariables = {
     default: 1,
     about: 'Copies of the streams that Redrive makes. Use 3 in a cluster of three.',
   },
+  natsRouting: {
+    env: 'NATS_ROUTING',
+    kind: 'choice',
+    of: ['on', 'off'],
+    default: 'on',
+    about:
+      'Answers routing decisions over request-reply, where `NATS_URL` and `ROUTING_DIR` are set. Whoever may publish to the subjects may ask: limit that by the permissions of NATS.',
+  },
+  natsRoutingSubject: {
+    env: 'NATS_ROUTING_SUBJECT',
+    kind: 'text',
+    maxBytes: 200,
+    pattern: /^[^\s.*>$][^\s.*>]*(\.[^\s.*>]+)*$/,
+    takes: 'a subject of at most 200 bytes without blanks, * or >, that does not begin with $',
+    default: 'redrive.route',
+    about:
+      'The first words of the subjects of routing: decisions are asked for at `<subject>.decide`, and outcomes are reported to `<subject>.outcome`.',
+  },
 } as const satisfies Record<string, Variable>;

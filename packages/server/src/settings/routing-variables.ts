@@ -15,7 +15,7 @@ export const routingVariables = {
     kind: 'url',
     protocols: ['redis:', 'rediss:'],
     about:
-      'Where the sticky sessions of routing are kept. Without it: in PostgreSQL, or in `sessions.db` of the data folder.',
+      'Redis: sticky sessions of routing, and the urgent lane of notifications. Without it both are in PostgreSQL, or in the data folder.',
     example: 'redis://localhost:6379',
   },
   routingGateway: {

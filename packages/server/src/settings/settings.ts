@@ -52,6 +52,8 @@ export interface Settings {
   natsRetrySubject: string;
   natsDeadLetterStreams: readonly string[];
   natsReplicas: number;
+  natsRouting: 'on' | 'off';
+  natsRoutingSubject: string;
   /** What a dead letter without a text counts as. */
   unclassifiedAs: 'transient' | 'business' | 'technical' | 'unknown';
 
@@ -100,12 +102,28 @@ export interface Settings {
   /** `redis://` or `rediss://`: sticky sessions. */
   redisUrl?: string;
 
+  notifications: 'off' | 'on';
+  /** A URL, `queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`, as those below. */
+  notificationDelivery?: string;
+  notificationDeadLetters: string;
+  notificationEvents: string;
+  notificationReports: string;
+  notificationExisting: 'return' | 'conflict';
+  notificationConcurrency: number;
+  /** 0: for good. */
+  notificationRetentionDays: number;
+  deviceServiceUrl?: string;
+  kafkaBrokers?: readonly string[];
+  mongodbUrl?: string;
+
   /** How long closed items are kept, and how many may be open. */
   inboxRetentionDays: number;
   inboxMaxItems: number;
 
   audit: boolean;
   /** 0: for good. */
+  auditSink: 'store' | 'nats' | 'nats-core' | 'log' | 'opentelemetry';
+  auditSubject: string;
   auditRetentionDays: number;
   /** Retries per minute and category that raise an alert. */
   retryRateAlert?: number;

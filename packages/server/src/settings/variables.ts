@@ -2,9 +2,11 @@
  * The one table of what may be set: the types, the checks, `.env.example` and docs/reference/configuration.md come from it.
  * The key is the name in redrive.config, `env` that of the environment.
  */
+import { auditVariables } from './audit-variables.ts';
 import { criterionVariables } from './criterion-variables.ts';
 import { routingVariables } from './routing-variables.ts';
 import { natsVariables } from './nats-variables.ts';
+import { notificationVariables } from './notification-variables.ts';
 
 export type Variable = {
   readonly env: string;
@@ -262,20 +264,7 @@ export const variables = {
     default: 1_000_000,
     about: 'Open items from which on the inbox is full: it warns from four fifths of them on.',
   },
-  audit: {
-    env: 'REDRIVE_AUDIT',
-    kind: 'boolean',
-    default: true,
-    about: 'Keeps the trail of decisions and of what operators did.',
-  },
-  auditRetentionDays: {
-    env: 'REDRIVE_AUDIT_RETENTION_DAYS',
-    kind: 'integer',
-    min: 0,
-    max: 3650,
-    default: 90,
-    about: 'How long the trail is kept; 0: for good.',
-  },
+  ...auditVariables,
   retryRateAlert: {
     env: 'REDRIVE_RETRY_RATE_ALERT',
     kind: 'integer',
@@ -321,6 +310,7 @@ export const variables = {
   },
   ...routingVariables,
   ...natsVariables,
+  ...notificationVariables,
   ...criterionVariables,
 } as const satisfies Record<string, Variable>;
 

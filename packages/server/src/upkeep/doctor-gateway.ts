@@ -37,10 +37,13 @@ export async function examineGateway(settings: Settings): Promise<Finding[]> {
       .map((what) => finding('broken', `${PROVIDERS_FILE}: ${what}`, 'Correct the file.'));
   }
   const missing = await policiesWithout(book, dir);
-  return [
+  const findings = [
     ...missing.slice(0, MAX_FINDINGS),
     finding('fine', `${countOf(book.names.length, 'provider')} in ${PROVIDERS_FILE}.`),
   ];
+  const { unrepeated } = book;
+  if (unrepeated) findings.push(finding('note', unrepeated.what, unrepeated.advice));
+  return findings;
 }
 
 async function policiesWithout(book: ProviderRegistry, dir: string): Promise<Finding[]> {

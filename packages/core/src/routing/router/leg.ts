@@ -5,7 +5,7 @@ import type { Failure } from '../../failure/failure.ts';
 import { isThenable } from '../../run/notify.ts';
 import type { Attempt, Runtime } from '../../run/runtime.ts';
 import { reportFault } from '../../system.ts';
-import { Watch } from '../../run/watch.ts';
+import { type Ending, Watch } from '../../run/watch.ts';
 import { scalarText } from '../read-document.ts';
 import { statusOfFailure } from './failure-status.ts';
 import type { ProviderState } from './provider-health.ts';
@@ -51,6 +51,8 @@ export interface LegOwner {
   readonly deadlineAt: number;
   /** Told when a value has arrived for good; for a stream, when it has ended well. */
   succeeded(provider: string): void;
+  /** Told of an attempt that failed before it had a value or a stream to hand over. */
+  failed(record: RouteAttemptRecord): void;
 }
 
 /** One call of a provider: its time limit, its end, and what is recorded about it. */
@@ -114,7 +116,7 @@ export class Leg {
       if (!this.#watch) work = await work;
       end =
         this.#watch && (isThenable(work) || this.#settings.stream)
-          ? await this.#finish(Promise.resolve(work), this.#watch)
+          ? this.#ended(await this.#watched(Promise.resolve(work), this.#watch))
           : this.#judge(work);
     } catch (error) {
       end = this.#failed(error);
@@ -123,10 +125,13 @@ export class Leg {
     return end;
   }
 
-  async #finish(work: Promise<unknown>, watch: Watch): Promise<LegEnd> {
+  #watched(work: Promise<unknown>, watch: Watch): Promise<Ending<unknown>> {
     const opened = this.#settings.stream ? work.then((value) => this.#openStream(value)) : work;
     watch.underWay = this.#context;
-    const ending = await watch.until(this.#context.remainingMs, opened, () => this.#timeOut());
+    return watch.until(this.#context.remainingMs, opened, () => this.#timeOut());
+  }
+
+  #ended(ending: Ending<unknown>): LegEnd {
     if (ending.kind === 'result') return this.#judge(ending.result);
     if (ending.kind === 'error') {
       const end = this.#failed(ending.error);
@@ -147,7 +152,8 @@ export class Leg {
     return { kind: 'error', error, byDeadline: endsAt === this.#owner.deadlineAt };
   }
 
-  async #openStream(value: unknown): Promise<unknown> {
+  /** The guard of a stream, once its first content is here; any other value as it is. */
+  #openStream(value: unknown): unknown {
     // A value that is a failure is not a stream to be read.
     if (this.#refusal(value) !== undefined) return value;
     const { stream = {} } = this.#settings;
@@ -158,8 +164,7 @@ export class Leg {
     );
     if (!guard) return value;
     this.#guard = guard;
-    await guard.open();
-    return guard;
+    return guard.open().then(() => guard);
   }
 
   #judge(value: unknown): LegEnd {
@@ -215,6 +220,7 @@ export class Leg {
         this.record.error = end.error;
         state.failed(ticket, durationMs, end.status, end.failure);
         state.cool(end.status, end.failure.retryAfterMs, this.#settings.maxCooldownMs);
+        this.#owner.failed(this.record);
         return;
       case 'aborted':
         this.record.outcome = 'abandoned';

@@ -131,7 +131,7 @@ export class RouteCall implements LegOwner {
     return waitMs;
   }
 
-  #start(decision: Chosen, ticket: number, waitedMs: number): Leg {
+  #start(decision: Chosen, ticket: number, waitedMs: number, isHedge = false): Leg {
     const { provider, explanation } = decision;
     const { on } = this.settings;
     const attempt = this.#attempts.length + 1;
@@ -156,10 +156,9 @@ export class RouteCall implements LegOwner {
       outcome: 'ok',
       explanation,
     };
+    if (isHedge) record.hedge = true;
     this.#attempts.push(record);
-    const leg = new Leg(this, record, state, ticket, startsAt);
-    if (on) void leg.done.then((end) => this.#tellFailure(leg, end));
-    return leg;
+    return new Leg(this, record, state, ticket, startsAt);
   }
 
   /** The end of an attempt, or of one of two where a hedge was started. */
@@ -205,8 +204,7 @@ export class RouteCall implements LegOwner {
     if (decision.result !== 'ok') return undefined;
     const ticket = this.#parts.states.get(decision.provider)?.admit();
     if (ticket === undefined) return undefined;
-    const leg = this.#start(decision, ticket, 0);
-    leg.record.hedge = true;
+    const leg = this.#start(decision, ticket, 0, true);
     return { leg, context: decision.context };
   }
 
@@ -254,6 +252,10 @@ export class RouteCall implements LegOwner {
     this.#session?.write(provider);
   }
 
+  failed(record: RouteAttemptRecord): void {
+    if (this.settings.on) this.#decider.tell({ type: 'failure', record });
+  }
+
   #throwIfAborted(): void {
     const { signal } = this.runtime;
     if (signal?.aborted) this.#giveUp('ABORTED', undefined, undefined, signal.reason);
@@ -290,10 +292,6 @@ export class RouteCall implements LegOwner {
       ({ outcome, explanation }) => outcome === 'failed' && explanation.reason === 'sticky',
     );
     if (isStale) this.#session?.drop();
-  }
-
-  #tellFailure(leg: Leg, end: LegEnd): void {
-    if (end.kind === 'failed') this.#decider.tell({ type: 'failure', record: leg.record });
   }
 }
 

@@ -48,7 +48,9 @@ export class Connections {
     headers: readonly string[],
     path: string = url.pathname + url.search,
   ): http.ClientRequest {
+    const isSecure = url.protocol === 'https:';
     const options: http.RequestOptions & { origin: string } = {
+      agent: this.#agents[isSecure ? 'https:' : 'http:'],
       method,
       headers,
       // In a URL, and only there, an IPv6 address has brackets.
@@ -57,9 +59,7 @@ export class Connections {
       path,
       origin: url.origin,
     };
-    return url.protocol === 'https:'
-      ? https.request({ ...options, agent: this.#agents['https:'] })
-      : http.request({ ...options, agent: this.#agents['http:'] });
+    return isSecure ? https.request(options) : http.request(options);
   }
 
   /** Whether the other side can have got anything of this request. */

@@ -42,6 +42,10 @@ class InProcessBroker implements MemoryBroker {
     confirms: true,
     typedHeaders: true,
     redeliversInOrder: true,
+    acknowledgesOutOfOrder: true,
+    marksRedelivered: true,
+    sharesByMessage: true,
+    maxMessageBytes: Infinity,
   };
   readonly #createQueues: boolean;
   readonly #maxMessages: number;

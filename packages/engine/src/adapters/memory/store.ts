@@ -1,4 +1,4 @@
-import type { Clock } from 'redrive';
+import { type Clock, type IdempotencyStore, memoryIdempotency } from 'redrive';
 import { EngineError } from '../../errors.ts';
 import { release } from '../../model/judge.ts';
 import { type Change, settle } from '../../model/moves.ts';
@@ -60,6 +60,7 @@ export class MemoryStore implements Store {
     transactions: false,
   };
   readonly audit: MemoryAudit;
+  readonly idempotency: IdempotencyStore;
   readonly #clock: Clock;
   readonly #maxTasks: number;
   readonly #tasks = new TaskTable();
@@ -78,17 +79,14 @@ export class MemoryStore implements Store {
 
   constructor(clock: Clock, maxTasks: number) {
     this.audit = new MemoryAudit(undefined, clock);
+    this.idempotency = memoryIdempotency({ clock, maxKeys: maxTasks });
     this.#clock = clock;
     this.#maxTasks = maxTasks;
   }
 
-  open(): Promise<void> {
-    return Promise.resolve();
-  }
+  async open(): Promise<void> {}
 
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
+  async close(): Promise<void> {}
 
   async insert(tasks: readonly NewTask[], tx?: unknown): Promise<(number | undefined)[]> {
     refuseTransaction(tx);

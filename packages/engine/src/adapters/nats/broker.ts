@@ -52,6 +52,11 @@ class JetStreamBroker implements NatsBroker {
       confirms,
       typedHeaders: false,
       redeliversInOrder: false,
+      acknowledgesOutOfOrder: true,
+      marksRedelivered: true,
+      sharesByMessage: true,
+      // As servers come. What this one takes is asked of it for each message.
+      maxMessageBytes: 1024 * 1024,
     };
     this.#settings = settings;
     this.#board = new StateBoard({ onState, log, nowMs: () => clock.now() });

@@ -24,6 +24,10 @@ for (const version of ['2.9', '2.15'] as const) {
         confirms: true,
         typedHeaders: false,
         redeliversInOrder: false,
+        acknowledgesOutOfOrder: true,
+        marksRedelivered: true,
+        sharesByMessage: true,
+        maxMessageBytes: 1024 * 1024,
       },
       async open() {
         const broker = nats({ url });

@@ -3,12 +3,13 @@ import { connect, credsAuthenticator, type NatsConnection } from '@nats-io/trans
 import type { NatsSettings } from './options.ts';
 
 /**
- * A connection that ends when it is lost. The client's own reconnecting would keep messages in memory, and send them when
- * their time is over. `discovered`: other servers of the cluster.
+ * A connection that ends when it is lost, unless `reconnect` is set: the client's own reconnecting would keep messages in
+ * memory, and send them when their time is over. `discovered`: other servers of the cluster.
  */
 export async function connectOnce(
   settings: NatsSettings,
   discovered: readonly string[] = [],
+  reconnect = false,
 ): Promise<NatsConnection> {
   const { servers, user, password, token, credsFile, tls, name } = settings;
   return connect({
@@ -20,13 +21,16 @@ export async function connectOnce(
       : { authenticator: credsAuthenticator(await readFile(credsFile)) }),
     ...(tls ? { tls } : {}),
     name,
-    reconnect: false,
+    ...(reconnect ? keepsTrying : { reconnect }),
     timeout: settings.connectTimeoutMs,
     pingInterval: settings.heartbeatMs,
     maxPingOut: 2,
     noAsyncTraces: true,
   });
 }
+
+/** The client would give a server up after twenty seconds, and for good. */
+const keepsTrying = { reconnect: true, maxReconnectAttempts: -1, reconnectTimeWait: 500 };
 
 const MAX_DISCOVERED = 100;
 

@@ -177,6 +177,8 @@ export class StreamConsumer implements NatsConsumer {
     const { maxMessages, maxBytes } = this.#wish.limits;
     const [connection, ready] = [this.#connection, this.#ready];
     if (!connection || !ready || this.#tight === 'settle' || this.#isDraining) return;
+    // The word that it was lost is on its way.
+    if (connection.isClosed()) return;
     let messages = maxMessages - this.#held.size;
     let bytes = maxBytes - this.#held.bytes;
     for (const pull of this.#pulls) {

@@ -81,7 +81,7 @@ async function traffic(broker: NatsBroker, subject: string) {
       ending.abort();
       await publishing;
       const missing = () => [...confirmed].filter((text) => !received.has(text));
-      // A pull that the server forgot shows after 12.5 s of silence, and more than one may be forgotten.
+      // A pull that the server forgot shows after 5 s of silence, and more than one may be forgotten.
       await vi.waitFor(() => expect(missing()).toEqual([]), { ...soon, timeout: 80_000 });
       await consumer.stop();
       // Twice only where an acknowledgement was lost, and then it says so.

@@ -18,9 +18,11 @@ interface PullEvents {
 }
 
 const EXPIRES_MS = 30_000;
-const HEARTBEAT_MS = 5000;
+/** A server that is killed forgets its requests: nothing comes until its silence is noticed. */
+const HEARTBEAT_MS = 2000;
 /** The server says at least every heartbeat that it still knows of the request. */
 const SILENCE_MS = 2.5 * HEARTBEAT_MS;
+const STILL_UNSENT = 'Nats-Pending-Messages';
 
 /** One request for messages, as long as the server serves it. */
 export class Pull {
@@ -30,6 +32,8 @@ export class Pull {
   readonly #inbox = createInbox();
   #timer: unknown;
   #hasEnded = false;
+  /** The server has ended the request, and messages of it are on their way. */
+  #said: PullEnd | undefined;
   /** What it may still bring. */
   messagesLeft: number;
   bytesLeft: number;
@@ -61,8 +65,7 @@ export class Pull {
   async drain(): Promise<void> {
     this.#clock.clearTimer(this.#timer);
     this.#hasEnded = true;
-    // It rejects where the connection is closed.
-    await this.#subscription.drain().catch(() => undefined);
+    await this.#leave();
   }
 
   #received(message: Msg): void {
@@ -71,16 +74,24 @@ export class Pull {
       this.messagesLeft -= 1;
       this.bytesLeft = Math.max(0, this.bytesLeft - sizeOf(message));
       this.#events.message(message);
-      if (this.messagesLeft === 0) this.#end({ type: 'over' });
+      if (this.messagesLeft === 0) this.#end(this.#said ?? { type: 'over' });
       else this.#watch();
       return;
     }
     const { code = 0, description = '' } = message.headers ?? {};
     if (code === 100) return this.#watch();
-    if (code === 404 || code === 408) return this.#end({ type: 'over' });
-    if (/message size exceeds maxbytes/i.test(description)) return this.#end({ type: 'too-large' });
-    // Also where a status came after the last message.
-    this.#end({ type: 'failed', why: `The server ended the request: ${code} ${description}` });
+    this.#ended(endBy(code, description), unsentIn(message));
+  }
+
+  /**
+   * A status overtakes messages: a consumer with replicas sends a message when a majority knows of its delivery, and a
+   * status at once. Whoever leaves then loses the messages, and the server repeats that with each request.
+   */
+  #ended(end: PullEnd, unsent: number | undefined): void {
+    if (unsent === undefined || unsent >= this.messagesLeft) return this.#end(end);
+    this.messagesLeft -= unsent;
+    this.#said = end;
+    this.#watch();
   }
 
   #watch(): void {
@@ -94,9 +105,29 @@ export class Pull {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     this.#clock.clearTimer(this.#timer);
-    this.#subscription.unsubscribe();
+    // What this process was too slow to read is here already, and would come again much later.
+    void this.#leave();
     this.#events.ended(this, end);
   }
+
+  async #leave(): Promise<void> {
+    if (this.messagesLeft === 0) return this.#subscription.unsubscribe();
+    // It rejects where the connection is closed.
+    await this.#subscription.drain().catch(() => undefined);
+  }
+}
+
+function endBy(code: number, description: string): PullEnd {
+  const isOver = code === 404 || code === 408 || /^batch completed/i.test(description);
+  if (isOver) return { type: 'over' };
+  if (/^message size exceeds maxbytes/i.test(description)) return { type: 'too-large' };
+  return { type: 'failed', why: `The server ended the request: ${code} ${description}` };
+}
+
+/** How many of the messages that were asked for the server will not send; undefined: it does not say. */
+function unsentIn({ headers }: Msg): number | undefined {
+  const text = headers?.get(STILL_UNSENT);
+  return text ? Number(text) : undefined;
 }
 
 /** As the server counts it, nearly. */

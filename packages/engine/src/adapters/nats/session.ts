@@ -109,7 +109,8 @@ export class Session {
     if (this.#connection !== connection) return;
     if (trouble !== undefined && confirms) return this.#block(connection, trouble);
     const fault = await streams.declareAll();
-    if (this.#connection !== connection) return;
+    // One that was closed meanwhile takes no subscription; `#ended` follows.
+    if (this.#connection !== connection || connection.isClosed()) return;
     this.#streams = streams;
     publisher.attach(connection, confirms ? streams : undefined);
     board.set({ state: 'connected', why: fault, isReady: true });

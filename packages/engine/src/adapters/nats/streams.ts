@@ -64,13 +64,8 @@ export class Streams {
     return spec !== undefined && (await this.#declare(spec)) === undefined;
   }
 
-  async lookUp(subject: string): Promise<Lookup> {
-    try {
-      const [stream] = await this.#manager.streams.names(subject).next();
-      return stream === undefined ? { type: 'none' } : { type: 'found', stream };
-    } catch {
-      return { type: 'away' };
-    }
+  lookUp(subject: string): Promise<Lookup> {
+    return lookUpStream(this.#manager, subject);
   }
 
   /** A source is the name of a stream of the settings, or a subject that some stream has. */
@@ -98,10 +93,7 @@ export class Streams {
   async #declare({ name, subjects, replicas, retention }: StreamSpec): Promise<string | undefined> {
     try {
       const { config } = await this.#manager.streams.info(name);
-      const missing = subjects.filter((one) => !config.subjects.includes(one));
-      if (missing.length === 0) return undefined;
-      const all = [...config.subjects, ...missing].map(quoted).join(' --subjects ');
-      return `Stream ${name} exists without ${missing.join(', ')}. Add it: nats stream edit ${name} --force --subjects ${all}`;
+      return lackOf(name, config.subjects, subjects);
     } catch (error) {
       if (!isCode(error, STREAM_NOT_FOUND)) return notMade(`stream ${name}`, error);
     }
@@ -144,6 +136,27 @@ export class Streams {
       return fault(notMade(`consumer ${name} of stream ${stream}`, error));
     }
   }
+}
+
+export async function lookUpStream(manager: JetStreamManager, subject: string): Promise<Lookup> {
+  try {
+    const [stream] = await manager.streams.names(subject).next();
+    return stream === undefined ? { type: 'none' } : { type: 'found', stream };
+  } catch {
+    return { type: 'away' };
+  }
+}
+
+/** Which subjects a stream lacks, with the command that adds them; undefined: none. */
+export function lackOf(
+  name: string,
+  has: readonly string[],
+  wanted: readonly string[],
+): string | undefined {
+  const missing = wanted.filter((one) => !has.includes(one));
+  if (missing.length === 0) return undefined;
+  const all = [...has, ...missing].map(quoted).join(' --subjects ');
+  return `Stream ${name} exists without ${missing.join(', ')}. Add it: nats stream edit ${name} --force --subjects ${all}`;
 }
 
 /** What is wrong with a consumer that somebody else has made. */

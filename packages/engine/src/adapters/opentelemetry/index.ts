@@ -5,8 +5,8 @@ import type { AuditEvent, AuditSink } from '../../ports/audit.ts';
 /** What is needed of a logger of OpenTelemetry's Logs API: `logs.getLogger('redrive')` of `@opentelemetry/api-logs`. */
 export interface OtelAuditLogger {
   emit(record: OtelAuditRecord): void;
-  /** Newer versions of the API have it. */
-  enabled?(options?: object): boolean;
+  /** Newer versions of the API have it. A logger may drop records by their severity. */
+  enabled?(options?: { severityNumber: number; eventName: string }): boolean;
 }
 
 /** A log record with a name is what OpenTelemetry calls an event. */
@@ -31,8 +31,8 @@ export type OtelValue =
 
 export interface OtelAuditOptions {
   /**
-   * Waits until what was emitted is exported: `() => provider.forceFlush()`. Without it a batch counts as written when the
-   * SDK has it, and what the SDK drops from its queue nobody counts.
+   * Waits until what was emitted went to the exporter: `() => provider.forceFlush()`. Without it a batch counts as written
+   * when the SDK has it, and what the SDK drops from its queue nobody counts.
    */
   flush?: () => Promise<void>;
 }
@@ -48,23 +48,36 @@ export function otelAudit(logger: OtelAuditLogger, options: OtelAuditOptions = {
     const faults = [{ path: 'logger', code: 'INVALID_VALUE', message } as const];
     throw new ConfigError('INVALID_CONFIG', 'The OpenTelemetry audit sink has faults:', faults);
   }
+  const { flush } = options;
+  let last: Promise<unknown> = Promise.resolve();
   return {
     async write(events) {
       if (events.length === 0) return;
-      // The logger would drop them without a word.
-      if (logger.enabled?.() === false) {
-        const message =
-          'The OpenTelemetry logger is off: no provider of logs is registered, or it drops this logger.';
-        throw new EngineError('AUDIT_SINK_FAILED', message);
-      }
       // Copies, since the SDK holds them for a while; and what cannot be JSON fails the batch as a whole.
       const records = events.map((event) =>
         recordOf(JSON.parse(JSON.stringify(event)) as AuditEvent),
       );
-      for (const record of records) logger.emit(record);
-      await options.flush?.();
+      const emit = async () => {
+        // Of all of them before the first one is emitted: the logger would drop one without a word.
+        for (const record of records) refuseDropped(logger, record);
+        for (const record of records) logger.emit(record);
+        await flush?.();
+      };
+      // One after the other: a flush of the SDK returns at once while another one is under way.
+      const writing = flush ? last.then(emit) : emit();
+      last = writing.catch(() => undefined);
+      await writing;
     },
   };
+}
+
+function refuseDropped(logger: OtelAuditLogger, record: OtelAuditRecord): void {
+  const { severityNumber, severityText, eventName } = record;
+  if (logger.enabled?.({ severityNumber, eventName }) !== false) return;
+  throw new EngineError(
+    'AUDIT_SINK_FAILED',
+    `The OpenTelemetry logger drops ${eventName} (${severityText}): no provider of logs is registered, it was shut down, or it is set to drop such records.`,
+  );
 }
 
 /** Fields by which one searches. The rest is in the body. */

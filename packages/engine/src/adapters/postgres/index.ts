@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { Store } from '../../ports/store.ts';
-import { type Connections, LentConnections, OwnConnections } from './connection/connections.ts';
+import type { TransactionalStore } from '../../ports/store.ts';
+import { connectionsOf } from './connection/connections.ts';
 import { Database } from './connection/database.ts';
 import { Listener } from './connection/listen.ts';
 import { isCurrent, migrate, missing, type MigrationParts } from './schema/migrate.ts';
 import { namesIn } from './names.ts';
 import { Notifier } from './connection/notify.ts';
 import { type PostgresOptions, type PostgresSettings, readOptions } from './connection/options.ts';
+import { keyNamesIn, prepareKeys } from './idempotency/schema.ts';
+import { keysOn } from './idempotency/store.ts';
 import { makeStickyTable } from './sticky.ts';
 import { PostgresStore } from './store.ts';
 
@@ -28,7 +30,7 @@ export { postgresSticky, type PostgresStickyOptions } from './sticky.ts';
  * It keeps nothing in a session, so that PgBouncer may stand between, in any mode; for notifications give it then a
  * `listenUrl` that leads around it.
  */
-export function postgres(options: string | PostgresOptions): Store {
+export function postgres(options: string | PostgresOptions): TransactionalStore {
   const parts = assemble(options);
   const { database, connections, names, settings, random } = parts;
   const instance = randomUUID();
@@ -50,7 +52,11 @@ export function postgres(options: string | PostgresOptions): Store {
     if (settings.migrate === 'auto') await migrate(parts);
     else if (!(await isCurrent(parts))) throw missing(names);
   };
-  return new PostgresStore({ database, connections, names, notifier, listener, prepare });
+  const keys = keysOn(database, settings, {
+    begin: () => connections.begin(),
+    end: async () => {},
+  });
+  return new PostgresStore({ database, connections, names, notifier, listener, prepare, keys });
 }
 
 /** Creates or updates the tables and ends: for a role that may, so that the programs themselves need not. */
@@ -60,6 +66,7 @@ export async function migratePostgres(options: string | PostgresOptions): Promis
   try {
     await migrate(parts);
     await makeStickyTable(parts.database, parts.names.schema);
+    await prepareKeys(parts.database, keyNamesIn(parts.names.schema), true);
   } finally {
     await parts.connections.end();
   }
@@ -73,10 +80,7 @@ function assemble(options: string | PostgresOptions): Parts {
   const settings = readOptions(options);
   const { source, listenUrl, maxConnections, limits, schema, migrationTimeoutMs, random } =
     settings;
-  const connections: Connections =
-    'pool' in source
-      ? new LentConnections(source.pool, listenUrl, limits)
-      : new OwnConnections(source.url, listenUrl, maxConnections, limits);
+  const connections = connectionsOf(source, limits, maxConnections, listenUrl);
   return {
     settings,
     connections,

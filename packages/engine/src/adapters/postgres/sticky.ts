@@ -7,7 +7,7 @@ import {
   type SharedStickyOptions,
   type SharedStickyStore,
 } from '../../ports/sticky.ts';
-import { type Connections, LentConnections, OwnConnections } from './connection/connections.ts';
+import { connectionsOf } from './connection/connections.ts';
 import { Database } from './connection/database.ts';
 import { quoteName, quoteText } from './names.ts';
 import { type PostgresOptions, readOptions } from './connection/options.ts';
@@ -36,10 +36,7 @@ export function postgresSticky(given: string | PostgresStickyOptions): SharedSti
     ...options,
   });
   const { source, limits, maxConnections, schema, random } = settings;
-  const connections: Connections =
-    'pool' in source
-      ? new LentConnections(source.pool, undefined, limits)
-      : new OwnConnections(source.url, undefined, maxConnections, limits);
+  const connections = connectionsOf(source, limits, maxConnections);
   connections.begin();
   const database = new Database(connections, limits, random);
   const table = tableIn(schema);

@@ -35,7 +35,7 @@ import type {
   TaskKey,
   TaskQuery,
 } from '../../ports/schedule.ts';
-import type { Census, NotReached, Store } from '../../ports/store.ts';
+import type { Census, NotReached, TransactionalStore } from '../../ports/store.ts';
 import type { AttemptRecord, NewTask, Task } from '../../model/task.ts';
 import { Actor } from './inbox/act.ts';
 import { AuditTable } from './audit.ts';
@@ -46,6 +46,7 @@ import type { Connections } from './connection/connections.ts';
 import type { Database, Session } from './connection/database.ts';
 import { copies, erase } from './inbox/erase.ts';
 import { GroupTable } from './inbox/groups.ts';
+import type { PostgresIdempotency } from './idempotency/store.ts';
 import { InboxTable } from './inbox/inbox.ts';
 import { Inserter } from './schedule/insert.ts';
 import { JobTable } from './inbox/jobs.ts';
@@ -73,10 +74,11 @@ interface StoreParts {
   listener: Listener | undefined;
   /** Makes sure that the tables are there and that this program may use them. */
   prepare: () => Promise<void>;
+  keys: PostgresIdempotency;
 }
 
 /** Schedule and inbox in one PostgreSQL database. */
-export class PostgresStore implements Store {
+export class PostgresStore implements TransactionalStore {
   readonly capabilities: ScheduleCapabilities = {
     shared: true,
     durable: true,
@@ -86,6 +88,7 @@ export class PostgresStore implements Store {
     transactions: true,
   };
   readonly audit: AuditTable;
+  readonly idempotency: PostgresIdempotency;
   readonly #parts: StoreParts;
   readonly #inserter: Inserter;
   readonly #changer: Changer;
@@ -105,6 +108,7 @@ export class PostgresStore implements Store {
     const { database, names } = parts;
     this.#parts = parts;
     this.audit = new AuditTable(database, names);
+    this.idempotency = parts.keys;
     this.#inserter = new Inserter(database, names);
     this.#changer = new Changer(names, this.#inserter);
     this.#claimer = new Claimer(database, names);
@@ -139,6 +143,7 @@ export class PostgresStore implements Store {
     this.#opening = undefined;
     await listener?.stop();
     await notifier.flush();
+    await this.idempotency.close();
     await connections.end();
   }
 

@@ -39,6 +39,10 @@ class TwoLinkBroker implements RabbitBroker {
     confirms: true,
     typedHeaders: true,
     redeliversInOrder: true,
+    acknowledgesOutOfOrder: true,
+    marksRedelivered: true,
+    sharesByMessage: true,
+    maxMessageBytes: 128 * 1024 * 1024,
   };
   readonly #settings: RabbitSettings;
   readonly #board: StateBoard;

@@ -27,6 +27,10 @@ describeService('RabbitMQ', () => {
         confirms: true,
         typedHeaders: true,
         redeliversInOrder: true,
+        acknowledgesOutOfOrder: true,
+        marksRedelivered: true,
+        sharesByMessage: true,
+        maxMessageBytes: 128 * 1024 * 1024,
       },
       async open() {
         const broker = rabbitmq({ url });

@@ -19,7 +19,7 @@ const MAX_LOG_BYTES = 64 * 1024 * 1024;
 const CACHE_KIB = 16 * 1024;
 
 /** Creates the tables of this program, or updates them. */
-type Migrate = (db: DatabaseSync, path: string) => void;
+export type Migrate = (db: DatabaseSync, path: string) => void;
 
 /** Opens the file, making it and its folder where they are missing, with the schema of this program. */
 export function connect(

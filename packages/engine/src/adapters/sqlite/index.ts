@@ -1,7 +1,9 @@
+import type { DatabaseSync } from 'node:sqlite';
 import type { Store } from '../../ports/store.ts';
-import { connect, connectReader } from './connection.ts';
-import { Database } from './database.ts';
-import { readOptions, type SqliteOptions } from './options.ts';
+import { databaseIn } from './open.ts';
+import type { SqliteOptions } from './options.ts';
+import { migrateIdempotency } from './idempotency/schema.ts';
+import { migrate } from './schema/schema.ts';
 import { Statements } from './statements.ts';
 import { SqliteStore } from './store.ts';
 
@@ -13,16 +15,12 @@ export { sqliteSticky } from './sticky.ts';
 
 /** A store in one file, which several processes of one machine may share. A path, or a `file:` URL. */
 export function sqlite(file: string | URL, options: SqliteOptions = {}): Store {
-  const { place, clock, random, busyLimitMs, maxFileBytes, onFault } = readOptions(file, options);
-  const database = new Database<Statements>({
-    path: place.path,
-    clock,
-    random,
-    busyLimitMs,
-    connect: () => connect(place, maxFileBytes),
-    connectReader: () => connectReader(place),
-    prepare: (db) => new Statements(db),
-    report: onFault,
-  });
+  const { database, clock } = databaseIn(file, options, (db) => new Statements(db), migrateAll);
   return new SqliteStore(database, clock);
+}
+
+/** The keys of handlers have tables of their own, with a version of their own. */
+function migrateAll(db: DatabaseSync, path: string): void {
+  migrate(db, path);
+  migrateIdempotency(db, path);
 }

@@ -12,6 +12,7 @@ import { InboxTable } from './inbox/inbox.ts';
 import { ItemList } from './inbox/item-list.ts';
 import { ItemStates } from './inbox/item-states.ts';
 import { JobTable } from './inbox/jobs.ts';
+import { KeyTable } from './idempotency/key-table.ts';
 import { LineTable } from './schedule/line-table.ts';
 import { Turns } from './schedule/lines.ts';
 import { Listing } from './inbox/listing.ts';
@@ -34,6 +35,7 @@ export class Statements {
   readonly inbox: InboxTable;
   readonly itemList: ItemList;
   readonly jobs: JobTable;
+  readonly keys: KeyTable;
   readonly lines: LineTable;
   readonly outbox: OutboxTable;
   readonly pruner: Pruner;
@@ -55,6 +57,7 @@ export class Statements {
     this.inbox = new InboxTable(db, this.itemStates);
     this.itemList = new ItemList(db);
     this.jobs = new JobTable(db);
+    this.keys = new KeyTable(db);
     this.lines = new LineTable(db);
     this.outbox = new OutboxTable(db);
     this.pruner = new Pruner(db, this.inbox);

@@ -1,4 +1,4 @@
-import type { Clock } from 'redrive';
+import type { Clock, IdempotencyStore } from 'redrive';
 import { EngineError } from '../../errors.ts';
 import type { Change } from '../../model/moves.ts';
 import type { AuditSink } from '../../ports/audit.ts';
@@ -27,6 +27,7 @@ import { auditSink } from './audit.ts';
 import { blockedLanes } from './schedule/blocked.ts';
 import { census } from './census.ts';
 import type { Database } from './database.ts';
+import { keysOn } from './idempotency/store.ts';
 import { type Filters, type Page, taskFilters } from './inbox/listing.ts';
 import { SqliteInbox } from './inbox/sqlite-inbox.ts';
 import type { Statements } from './statements.ts';
@@ -50,6 +51,7 @@ export class SqliteStore extends SqliteInbox implements Store {
     transactions: false,
   };
   readonly audit: AuditSink;
+  readonly idempotency: IdempotencyStore;
   readonly #database: Database<Statements>;
   readonly #clock: Clock;
   readonly #watchers: Watchers;
@@ -68,6 +70,7 @@ export class SqliteStore extends SqliteInbox implements Store {
     this.#watchers = watchers;
     this.#writer = writer;
     this.audit = auditSink(database, clock);
+    this.idempotency = keysOn(database, clock);
   }
 
   async open(): Promise<void> {

@@ -23,7 +23,10 @@ export interface OpenedBroker {
 
 type Stage = OpenedBroker & { until: Until };
 
-export type BrokerCases = CaseTable<Stage, keyof BrokerCapabilities>;
+/** What a broker can or cannot do. */
+type BrokerSkill = Exclude<keyof BrokerCapabilities, 'maxMessageBytes'>;
+
+export type BrokerCases = CaseTable<Stage, BrokerSkill>;
 
 export const LIMIT: PublishOptions = { timeoutMs: 20_000 };
 export const unlimited: ConsumeLimits = { maxMessages: 10_000, maxBytes: 1 << 30 };

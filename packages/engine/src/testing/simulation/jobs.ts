@@ -1,7 +1,9 @@
 import type { HandlerContext } from '../../dispatch/handlers.ts';
 import { giveUp, retryIn, snooze } from '../../model/outcomes.ts';
 import type { Instance } from './instance.ts';
+import type { Transaction } from '../../ports/idempotency.ts';
 import type { Ledger } from './ledger.ts';
+import type { OnceLedger } from './once/once-ledger.ts';
 import type { World } from './world.ts';
 
 type Behaviour =
@@ -28,7 +30,7 @@ export interface MadeJob {
   job: Job;
   expiresIn: number | undefined;
   dueIn: number;
-  to: 'job' | 'other';
+  to: 'job' | 'other' | 'pay';
   order: { orderingKey?: string; onDead?: 'release' };
 }
 
@@ -87,6 +89,27 @@ export class Workshop {
     const wish = execution <= job.failures ? await this.#fail(instance, job, context) : undefined;
     if (wish === undefined) this.#ledger.worked.add(id);
     return wish;
+  }
+
+  /** The same, as a job that is to happen once: its effect is counted, in a transaction where there is one. */
+  async pay(
+    instance: Instance,
+    job: Job,
+    context: HandlerContext & { tx?: Transaction },
+    ledger: OnceLedger,
+  ): Promise<unknown> {
+    if (!instance.isAlive) return new Promise(nothing);
+    const ended = ledger.began(instance, context);
+    const key = ledger.keyOf(context.id);
+    try {
+      const wish = await this.work(instance, job, context);
+      if (wish !== undefined || key === undefined) return wish;
+      if (context.tx) await context.tx.query(key);
+      else ledger.happened(key);
+      return undefined;
+    } finally {
+      ended();
+    }
   }
 
   async #fail(

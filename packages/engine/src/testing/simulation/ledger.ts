@@ -49,8 +49,12 @@ export class Ledger {
     this.#store = store;
     this.#maxAttempts = maxAttempts;
     this.tell = tell;
-    this.rates = new RateLedger((violation) => this.#say(violation));
-    this.inbox = new InboxLedger(store, now, (violation) => this.#say(violation));
+    this.rates = new RateLedger((violation) => this.say(violation));
+    this.inbox = new InboxLedger(store, now, (violation) => this.say(violation));
+  }
+
+  say(violation: string): void {
+    if (this.violations.length < 20) this.violations.push(violation);
   }
 
   /** Looks at a call of the store as it takes effect. */
@@ -75,21 +79,20 @@ export class Ledger {
     this.tell('started', { id, attempt, lease });
     const task = [...this.#known.values()].find((one) => one.messageId === id && one.lane === lane);
     const claim = this.#claims.get(lease);
-    if (!task || !claim) return this.#say(`${id} was started without a claim`);
-    if (claim.nowMs < (claim.dueAtMs.get(task.id) ?? Infinity))
-      this.#say(`${id} was started early`);
+    if (!task || !claim) return this.say(`${id} was started without a claim`);
+    if (claim.nowMs < (claim.dueAtMs.get(task.id) ?? Infinity)) this.say(`${id} was started early`);
     const isJumped = claim.jumps !== this.jumps;
     if (task.lease !== lease && !isJumped) {
-      this.#say(`${id} attempt ${attempt} was started under a lease that was gone`);
+      this.say(`${id} attempt ${attempt} was started under a lease that was gone`);
     }
     if (attempt > (task.trial ? 1 : this.#maxAttempts)) {
-      this.#say(`${id} was started as attempt ${attempt}`);
+      this.say(`${id} was started as attempt ${attempt}`);
     }
     const name = nameOf(task);
     const starts = this.starts.get(name) ?? [];
     const done = starts.find((one) => one.attempt === attempt && one.ended === 'counted');
     if (done && !isJumped)
-      this.#say(`${id} attempt ${attempt} was started again after it was settled`);
+      this.say(`${id} attempt ${attempt} was started again after it was settled`);
     starts.push({ attempt, lease });
     this.starts.set(name, starts);
   }
@@ -121,16 +124,16 @@ export class Ledger {
       changed.push(task);
       const isOpen = openItems.has(task.id);
       if (isOpen !== (task.status === 'failed')) {
-        this.#say(
+        this.say(
           `${task.messageId} is ${task.status} and ${isOpen ? 'has an' : 'has no'} open item`,
         );
       }
       if (task.lease !== undefined && task.status !== 'pending') {
-        this.#say(`${task.messageId} is ${task.status} and leased`);
+        this.say(`${task.messageId} is ${task.status} and leased`);
       }
       // What an operator has closed may come back, and that counts as one more.
       if (task.attempt > this.#maxAttempts + 1 + (this.#closed.get(task.id) ?? 0))
-        this.#say(`${task.messageId} counts ${task.attempt} attempts`);
+        this.say(`${task.messageId} counts ${task.attempt} attempts`);
     }
     this.inbox.check(changed);
   }
@@ -140,24 +143,24 @@ export class Ledger {
     const tasks = [...this.#store.peek().tasks];
     for (const id of this.accepted) {
       const own = tasks.filter((task) => task.messageId === id);
-      if (own.length === 0) this.#say(`${id} was accepted and is nowhere`);
+      if (own.length === 0) this.say(`${id} was accepted and is nowhere`);
       for (const { status, attempt, claims, lane } of own) {
         if (status === 'pending') {
-          this.#say(
+          this.say(
             `${id} never came to an end: attempt ${attempt}, claims ${claims}, lane ${lane}`,
           );
         } else if ((status === 'done' || status === 'retried') && !this.worked.has(id)) {
-          this.#say(`${id} is ${status} and never worked`);
+          this.say(`${id} is ${status} and never worked`);
         }
       }
     }
     for (const [id, kills] of this.workersKilled) {
       const own = tasks.filter((task) => task.messageId === id);
       const lives = own.reduce((sum, { generation }) => sum + generation + 1, 0);
-      if (kills > maxKills * lives) this.#say(`${id} killed ${kills} workers`);
+      if (kills > maxKills * lives) this.say(`${id} killed ${kills} workers`);
     }
     await this.inbox.checkEnd();
-    if (!isOver) this.#say('the world never came to rest');
+    if (!isOver) this.say('the world never came to rest');
   }
 
   #claimed({ lease, from }: ClaimRequest, { tasks, nowMs }: Claim): void {
@@ -177,17 +180,13 @@ export class Ledger {
       const is = this.#known.get(settlement.id);
       if (!was || was === is) continue;
       if (was.lease !== settlement.lease) {
-        this.#say(`${was.messageId} was changed under a lease that was gone`);
+        this.say(`${was.messageId} was changed under a lease that was gone`);
         continue;
       }
       const start = this.starts.get(nameOf(was))?.find((one) => one.lease === settlement.lease);
       const isCounted = is?.status !== 'pending' || is.attempt > was.attempt;
       if (start) start.ended = isCounted ? 'counted' : 'uncounted';
     }
-  }
-
-  #say(violation: string): void {
-    if (this.violations.length < 20) this.violations.push(violation);
   }
 }
 

@@ -153,4 +153,32 @@ export const mutants: readonly Mutant[] = [
     to: 'const waitMs = untilMs - nowMs;',
     seed: 864,
   },
+  {
+    name: 'what a handler did is not recorded',
+    file: 'dispatch/once.ts',
+    from: 'record: (key, owner, record) => keys.record(key, owner, record),',
+    to: 'record: () => true,',
+    seed: 11,
+  },
+  {
+    name: 'a failure is recorded as done',
+    file: 'dispatch/once.ts',
+    from: "if (outcome.type !== 'done') throw new Error('The work is not done.');",
+    to: '',
+    seed: 4,
+  },
+  {
+    name: 'a handler runs without its key',
+    file: 'dispatch/once.ts',
+    from: "whileRunning: 'conflict',",
+    to: "whileRunning: 'conflict', whenStoreFails: 'run',",
+    seed: 4,
+  },
+  {
+    name: 'one key for all generations',
+    file: 'model/task.ts',
+    from: 'return edited === undefined ? messageId : `${messageId}.${edited}`;',
+    to: 'return edited === undefined ? messageId : messageId;',
+    seed: 4,
+  },
 ];

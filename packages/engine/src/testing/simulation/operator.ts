@@ -41,6 +41,17 @@ export class Operator {
     world.pick(acts)().catch(nothing);
   }
 
+  /** Sends something of the idempotent handler again, most often changed. */
+  editPaying({ inbox }: Engine): void {
+    const items = [...this.#store.peek().items.values()].filter(
+      ({ lane, state }) => lane === 'handler:pay' && state === 'open',
+    );
+    if (items.length === 0) return;
+    const { id } = this.#world.pick(items);
+    const payload = this.#world.chance(0.7) ? { payload: payloadOf(id) } : {};
+    inbox.replay(id, { by: 'ann', ...payload }).catch(nothing);
+  }
+
   /** A bulk replay that observes each of its steps for a while. */
   replayInSteps({ inbox }: Engine): void {
     const observeMs = this.#world.between(200, 2000);

@@ -7,6 +7,7 @@ import { calm, faultyStore, type Weather } from './faults.ts';
 import { Instance } from './instance.ts';
 import { type Job, type MadeJob, makeJob, Workshop } from './jobs.ts';
 import { Ledger } from './ledger.ts';
+import { makeOnce, type Once } from './once/once.ts';
 import { Operator } from './operator.ts';
 import { MAX_ATTEMPTS, policy, read } from './reading.ts';
 import { type Being, World } from './world.ts';
@@ -52,6 +53,8 @@ class Simulation {
   readonly #instances: Instance[] = [];
   readonly #workshop: Workshop;
   readonly #operator: Operator;
+  /** Absent: in this world no handler is idempotent. */
+  readonly #once: Once | undefined;
   #underway = 0;
   #instanceCount = 0;
   #crashes = 0;
@@ -71,6 +74,16 @@ class Simulation {
     );
     this.#workshop = new Workshop(this.#world, this.#ledger);
     this.#operator = new Operator(this.#world, this.#store);
+    this.#once = makeOnce(seed, {
+      world: this.#world,
+      weather: this.#weather,
+      clock: this.#world.clockOf(this.#nature, this.#storeSkew),
+      store: this.#store,
+      ledger: {
+        say: (violation) => this.#ledger.say(violation),
+        tell: (...about) => this.#ledger.tell(...about),
+      },
+    });
     this.#broker = new BrokerWorld(
       this.#world,
       (id) => this.#ledger.worked.add(id),
@@ -90,9 +103,11 @@ class Simulation {
     for (let i = world.between(0, 12); i > 0; i--) {
       world.at(world.between(STORM_MS * 0.2, STORM_MS * 1.2), this.#nature, () => this.#operate());
     }
+    if (this.#once) this.#pay();
     world.at(STORM_MS, this.#nature, () => this.#calmDown());
     await world.run(() => this.#isOver());
     this.#ledger.check();
+    this.#once?.ledger.checkEnd();
     if (this.#ledger.violations.length === 0)
       await this.#ledger.checkEnd(this.#isQuiet(), MAX_LOST_LEASES);
   }
@@ -121,6 +136,20 @@ class Simulation {
       crash: often(0.02),
       deaf: often(0.5),
     };
+  }
+
+  /** Tasks of an idempotent handler. Some of them are in the inbox later on, and are changed there. */
+  #pay(): void {
+    const world = this.#world;
+    for (let i = world.between(3, 8); i > 0; i--) {
+      this.#plan(() => this.#submit({ ...makeJob(world), to: 'pay' }));
+    }
+    for (let i = world.between(2, 8); i > 0; i--) {
+      world.at(world.between(STORM_MS * 0.3, STORM_MS * 1.2), this.#nature, () => {
+        const instance = this.#instances.length > 0 ? world.pick(this.#instances) : undefined;
+        if (instance?.engine) this.#operator.editPaying(instance.engine);
+      });
+    }
   }
 
   #plan(call: () => void): void {
@@ -154,6 +183,9 @@ class Simulation {
       random: this.#world.random,
       defer: (callback) => queueMicrotask(() => instance.isAlive && callback()),
       instance: name,
+      ...(this.#once
+        ? { idempotency: this.#once.keys.seenBy(instance, this.#once.isTransactional) }
+        : {}),
       log: silent,
       on: (event) => {
         if (event.type !== 'started' || !instance.isAlive) return;
@@ -166,6 +198,12 @@ class Simulation {
     })
       .handle('job', (job: Job, context) => this.#workshop.work(instance, job, context))
       .handle('other', (job: Job, context) => this.#workshop.work(instance, job, context));
+    if (this.#once) {
+      const { ledger } = this.#once;
+      engine.handle('pay', { idempotent: true }, (job: Job, context) =>
+        this.#workshop.pay(instance, job, context, ledger),
+      );
+    }
     engine.consume({
       broker: this.#broker.seenBy(instance, this.#weather),
       source: 'retry.scheduled',

@@ -86,12 +86,18 @@ function switchOf(action: 'pause' | 'resume', summary: string): Command<typeof c
       const output = outputOf(io, json);
       const lane = positionals[0]!;
       const path = `/api/v1/lanes/${encodeURIComponent(lane)}/${action}`;
-      output.data(client.as(isLaneChange, await client.post(path)));
+      const changed = client.as(isLaneChange, await client.post(path));
+      output.data(changed);
       output.say(
         action === 'pause'
           ? `${shown(lane)} is paused. redrive lanes resume ${shown(lane)} lets it go on.`
           : await resumedText(lane, client),
       );
+      if (changed.known === false) {
+        output.say(
+          'Nothing waits there, and nothing was delivered there lately. Is the name right?',
+        );
+      }
       return exits.ok;
     },
   });

@@ -68,7 +68,10 @@ function taskLines(task: TaskDetail, nowMs: number, full: boolean, output: Outpu
         ['policy', textOf(task.policy)],
         ['replays', task.generation > 0 ? String(task.generation) : undefined],
         ['bulk job', task.job == null ? undefined : String(task.job)],
-        ['last error', task.error ? { text: errorText(task.error), style: 'red' } : undefined],
+        [
+          task.status === 'retried' ? 'error before' : 'last error',
+          task.error ? { text: errorText(task.error), style: 'red' } : undefined,
+        ],
         ['headers', headerLines(task.headers)],
       ],
       output,
@@ -82,8 +85,15 @@ function taskLines(task: TaskDetail, nowMs: number, full: boolean, output: Outpu
   ];
 }
 
-/** What holds up a task that waits. */
-function nowOf({ in_delivery: inDelivery, cancelling, blocked }: TaskDetail): string | undefined {
+/** A broker took it over: it comes back if it fails there. */
+function handedText({ destination }: TaskDetail): string {
+  return `handed to ${destinationText(destination)}, not heard of since`;
+}
+
+/** What holds up a task that waits, or where it is now. */
+function nowOf(task: TaskDetail): string | undefined {
+  const { in_delivery: inDelivery, cancelling, blocked, status } = task;
+  if (status === 'retried') return handedText(task);
   if (cancelling) return 'in delivery, and cancelled unless that succeeds';
   if (inDelivery) return 'in delivery';
   return blocked ? 'waits behind another task of its ordering key' : undefined;
@@ -96,7 +106,7 @@ function timeline(task: TaskDetail, nowMs: number, output: Output): string[] {
     ...attemptLines(task.attempts, nowMs, output),
   ];
   const ends: Readonly<Record<string, string>> = {
-    retried: 'handed to its queue',
+    retried: handedText(task),
     done: 'it worked',
     failed: 'into the inbox: redrive review list shows it',
     cancelled: 'cancelled by an operator',

@@ -254,10 +254,15 @@ describe('redrive succeeded', () => {
 describe('redrive lanes', () => {
   it('lists, pauses and lets go on', async () => {
     const { redrive, json, receiver, event } = await stage();
-    expect((await redrive('lanes list')).out).toBe('Nothing was sent anywhere yet.\n');
+    for (const words of ['lanes list', 'lanes', 'lanes --limit 5']) {
+      expect((await redrive(words)).out).toBe('Nothing was sent anywhere yet.\n');
+    }
     const lane = new URL(receiver.url).origin;
     const paused = await redrive(['lanes', 'pause', lane]);
-    expect(paused.out).toBe(`${lane} is paused. redrive lanes resume ${lane} lets it go on.\n`);
+    expect(paused.out).toBe(
+      `${lane} is paused. redrive lanes resume ${lane} lets it go on.\nNothing waits there, and nothing was delivered there lately. Is the name right?\n`,
+    );
+    expect(await json(['lanes', 'pause', lane])).toEqual([{ lane, paused: true, known: true }]);
     await redrive(['submit', receiver.url, '1']);
     expect((await redrive('lanes list')).out).toMatch(
       /^http:\/\/127\S+ +paused +0 .*due now +by local$/m,

@@ -21,6 +21,8 @@ const reasons: Readonly<Record<Reason, true>> = {
   INVALID_PAYLOAD: true,
   CAME_BACK: true,
   EVALUATION_FAILED: true,
+  DEAD_TOKEN: true,
+  CONFIGURATION: true,
 };
 
 export const selection = {

@@ -20,27 +20,30 @@ export function readBody(
     );
     return;
   }
-  if (body.length === 0) {
-    done(null, undefined);
-    return;
-  }
+  const { plainNumbers = false } = request.routeOptions.config;
+  const { problem, value } = parseBody(body, plainNumbers);
+  done(problem ?? null, value);
+}
+
+/** The JSON of a body, or what is wrong with it. */
+export function parseBody(
+  body: Buffer,
+  plainNumbers: boolean,
+): { problem?: Problem; value?: unknown } {
+  if (body.length === 0) return {};
   // A character that is none would be replaced in silence.
   if (!isUtf8(body)) {
-    done(new Problem('INVALID_JSON', 'The body is not UTF-8. Send bytes as payload_base64.'));
-    return;
+    const detail = 'The body is not UTF-8. Send bytes as payload_base64.';
+    return { problem: new Problem('INVALID_JSON', detail) };
   }
   const text = body.toString('utf8');
-  let value: unknown;
   try {
-    const { plainNumbers } = request.routeOptions.config;
-    value = plainNumbers ? parsePlainly(text) : parseExactly(text);
+    const value: unknown = plainNumbers ? parsePlainly(text) : parseExactly(text);
+    // Fastify takes null for no body at all, which may be allowed.
+    return value === null ? { problem: invalid([nothing]) } : { value };
   } catch (error) {
-    done(error instanceof JsonTooDeep ? tooDeep(error) : notJson(text));
-    return;
+    return { problem: error instanceof JsonTooDeep ? tooDeep(error) : notJson(text) };
   }
-  // Fastify takes null for no body at all, which may be allowed.
-  if (value === null) done(invalid([nothing]));
-  else done(null, value);
 }
 
 const nothing: WireFault = {

@@ -2,7 +2,16 @@
 import { Problem } from '../problem.ts';
 
 /** Lists of different things: a cursor of one is none of another. */
-type List = 'tasks' | 'items' | 'groups' | 'jobs' | 'members' | 'audit' | 'lanes';
+type List =
+  | 'tasks'
+  | 'items'
+  | 'groups'
+  | 'jobs'
+  | 'members'
+  | 'audit'
+  | 'lanes'
+  | 'notifications'
+  | 'attempts';
 
 const MAX_NAME = 500;
 export const MAX_CURSOR = 1000;

@@ -46,7 +46,7 @@ function addChange(
   name: string,
   summary: string,
   paused: boolean,
-  change: (lane: string, by: string) => Promise<void>,
+  change: (lane: string, by: string) => Promise<{ known: boolean } | void>,
 ): void {
   app.post(
     `/api/v1/lanes/:lane/${name}`,
@@ -60,8 +60,8 @@ function addChange(
       },
     },
     async ({ params, by }) => {
-      await change(params.lane, by);
-      return { lane: params.lane, paused };
+      const said = await change(params.lane, by);
+      return { lane: params.lane, paused, ...said };
     },
   );
 }

@@ -347,11 +347,11 @@ describe('faults of one message', () => {
         fault('/on_dead', 'INVALID_VALUE', 'A text is needed.'),
       ]),
     );
-    expect(listAt(answer.body, 'errors')).toHaveLength(10);
+    expect(listAt(answer.body, 'errors')).toHaveLength(11); // and that there is no payload
   });
 
   it.each([
-    [{}, '/destination', 'MISSING_FIELD'],
+    [{ payload: 1 }, '/destination', 'MISSING_FIELD'],
     [{ destination: 'queue:a' }, '/payload', 'MISSING_FIELD'],
     [{ destination: 'queue:a', payload: 1, payload_base64: '' }, '/payload', 'INVALID_VALUE'],
     [{ destination: 'queue:a', payload_base64: '?' }, '/payload_base64', 'INVALID_VALUE'],
@@ -532,7 +532,7 @@ describe('taking in many', () => {
 
   it('is 400 when all are rejected', async () => {
     const { post } = await stage();
-    expect(await post(url, { items: [{}, 7] })).toMatchObject({
+    expect(await post(url, { items: [{ payload: 1 }, 7] })).toMatchObject({
       status: 400,
       body: {
         code: 'ALL_REJECTED',
@@ -609,3 +609,92 @@ describe('taking in many', () => {
 function fault(path: string, code: string, message: unknown) {
   return { in: 'body', path, code, message };
 }
+
+describe('a RetryMessage, as consumers publish it to the retry queue', () => {
+  const message = {
+    message_id: id(7),
+    original_queue: 'orders',
+    original_payload: 'eyJvcmRlciI6MTd9',
+    error_reason: 'connect ECONNREFUSED 10.1.2.3:5432',
+    retry_count: 0,
+    max_retries: 3,
+    classification: 'TRANSIENT',
+  };
+
+  it('is taken in as it is', async () => {
+    const { post, get } = await stage();
+    expect(await post(url, message)).toMatchObject({
+      status: 202,
+      body: { message_id: id(7), queue: 'orders', lane: 'queue:orders', max_retries: 3 },
+    });
+    expect(await get(`${url}/${id(7)}`)).toMatchObject({
+      body: {
+        payload: { order: 17 },
+        status: 'pending',
+        error: { class: 'transient', message: message.error_reason },
+      },
+    });
+  });
+
+  it('may have a Buffer, a number for its class, a time and nulls', async () => {
+    const { post, get } = await stage();
+    const items = [
+      {
+        ...message,
+        original_payload: { type: 'Buffer', data: [0, 255] },
+        classification: 1,
+        error_reason: null,
+      },
+      {
+        ...message,
+        message_id: id(8),
+        next_retry_at_ms: String(Date.parse('2031-01-01T00:00:00Z')),
+      },
+    ];
+    expect(await post(url, { items })).toMatchObject({
+      status: 202,
+      body: { accepted: [{ result: 'failed' }, { result: 'accepted' }], rejected: [] },
+    });
+    expect(await get(`${url}/${id(7)}`)).toMatchObject({
+      body: { payload_base64: 'AP8=', status: 'failed', error: { class: 'business' } },
+    });
+    expect(await get(`${url}/${id(8)}`)).toMatchObject({
+      body: { due_at: '2031-01-01T00:00:00.000Z' },
+    });
+  });
+
+  it('is told everything that is wrong with it at once', async () => {
+    const { post } = await stage();
+    const bad = {
+      message_id: '7',
+      original_queue: '',
+      original_payload: 'not base64!',
+      retry_count: -1,
+      clasification: 'TRANSIENT',
+    };
+    const answer = await post(url, bad);
+    expect(answer.status).toBe(400);
+    expect(
+      listAt(answer.body, 'errors')
+        .map((one) => textAt(one, 'path'))
+        .sort(),
+    ).toEqual([
+      '/clasification',
+      '/message_id',
+      '/original_payload',
+      '/original_queue',
+      '/retry_count',
+    ]);
+  });
+});
+
+it('a request with faults of several kinds is told all of them at once', async () => {
+  const { post } = await stage();
+  const answer = await post(url, { destination: 'ftp://x', due_at: 'soon', max_retries: -1 });
+  expect(answer.status).toBe(400);
+  expect(
+    listAt(answer.body, 'errors')
+      .map((one) => textAt(one, 'path'))
+      .sort(),
+  ).toEqual(['/destination', '/due_at', '/max_retries', '/payload']);
+});

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { createEngine } from '@redrive/engine';
 import { memory } from '@redrive/engine/memory';
 import { createTestBroker } from '@redrive/engine/testing';
@@ -209,6 +210,44 @@ describe('the service', () => {
         links: { openapi: '/openapi.json' },
       },
     });
+  });
+
+  it('gives a browser a page that says what it is, how it is, and where to go', async () => {
+    const { app, readiness } = await stage();
+    const checks = [{ name: 'store', ok: false, detail: 'It said <b>no</b>.' }];
+    Object.assign(readiness, { ready: false, checks });
+    const accept = 'text/html,application/xhtml+xml,*/*;q=0.8';
+    const { status, headers, text } = await send(app, { url: '/', headers: { accept } });
+    expect(status).toBe(200);
+    expect(headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-/);
+    for (const part of [
+      'retry-scheduler',
+      'not ready',
+      'test-1',
+      '/api/v1/review',
+      '/openapi.json',
+    ]) {
+      expect(text).toContain(part);
+    }
+    expect(text).toContain('It said &#60;b&#62;no&#60;/b&#62;.');
+    expect(text).not.toContain('<script');
+  });
+
+  it('tells somebody without a token only that it is there', async () => {
+    const { app, readiness } = await stage({
+      tokens: [{ name: 'ada', role: 'reader', sha256: hash('sha256', 'secret') }],
+    });
+    Object.assign(readiness, {
+      ready: false,
+      checks: [{ name: 'store', ok: false, detail: 'db.internal' }],
+    });
+    const page = await send(app, { url: '/', headers: { accept: 'text/html' } });
+    expect(page.status).toBe(200);
+    expect(page.text).not.toContain('db.internal');
+    expect(page.text).not.toContain('test-1');
+    const { body } = await send(app, { url: '/' });
+    expect(Object.keys(Object(body) as object)).toEqual(['name', 'links']);
   });
 
   it('lives, and says what is not ready', async () => {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Type } from 'typebox';
+import { homePage, homePolicy, wantsPage } from '../home-page.ts';
 import { documentOf } from '../openapi.ts';
 import { Live, Ready, Root } from '../schemas/service.ts';
 import { about, answers, forRole, plainAnswers, type Routes, textAnswer } from './route.ts';
@@ -13,10 +14,28 @@ export const serviceRoutes: Routes = (app, { settings, instance, health, metrics
   app.get(
     '/',
     {
-      ...forRole('reader'),
-      schema: { ...about('service', 'Say what this is'), ...answers({ 200: Root }) },
+      ...forRole('open'),
+      schema: {
+        ...about(
+          'service',
+          'Say what this is',
+          'A browser gets a page. Once there are tokens, only a request with one is told the version, the instance and details.',
+        ),
+        ...plainAnswers({ 200: Root }),
+      },
     },
-    (_, reply) => reply.send({ name: settings.serviceName, version, instance, links }),
+    async ({ role, headers }, reply) => {
+      const known = { name: settings.serviceName, ...(role ? { version, instance } : {}) };
+      if (!wantsPage(headers.accept)) return reply.send({ ...known, links });
+      const { ready, checks } = await health.ready();
+      const shown = role ? checks : checks.map(({ name, ok }) => ({ name, ok }));
+      const page = homePage({ ...known, ready, checks: shown });
+      return reply
+        .headers({ 'content-security-policy': homePolicy, vary: 'accept' })
+        .type('text/html; charset=utf-8')
+        .serializer((text: unknown) => String(text))
+        .send(page);
+    },
   );
 
   let document: string | undefined;

@@ -116,12 +116,17 @@ export const ShownItem = Type.Unsafe<unknown>({
 });
 
 const RetryItems = Type.Object(
-  { items: Type.Array(ref('RetryItem'), { minItems: 1, maxItems: MAX_ITEMS }) },
+  {
+    items: Type.Array(Type.Unsafe<unknown>({ oneOf: [ref('RetryItem'), ref('RetryMessage')] }), {
+      minItems: 1,
+      maxItems: MAX_ITEMS,
+    }),
+  },
   { additionalProperties: false },
 );
 
 export const RetryRequest = Type.Unsafe<unknown>({
-  oneOf: [ref('RetryItem'), RetryItems],
+  oneOf: [ref('RetryItem'), ref('RetryMessage'), RetryItems],
   examples: [
     { destination: 'https://api.example.com/orders', payload: { order: 7 } },
     {
@@ -163,7 +168,7 @@ const identity = {
   lane: Type.String({ description: 'An HTTP origin, `queue:NAME`, or `nats:SUBJECT`.' }),
   status: choice(statuses, {
     description:
-      '`retried`: a queue took it over. `done`: its destination said that it worked. `failed`: it is in review.',
+      '`retried`: a broker took it over, and nothing was heard of it since; `error` is the failure before that. `done`: its destination said that it worked. `failed`: it is in review.',
   }),
 };
 

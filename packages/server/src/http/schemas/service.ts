@@ -89,7 +89,16 @@ export const LaneList = Type.Interface(
 export const LanePath = Type.Object({ lane: name(512) });
 
 export const LaneChange = Type.Object(
-  { lane: Type.String(), paused: Type.Boolean() },
+  {
+    lane: Type.String(),
+    paused: Type.Boolean(),
+    known: Type.Optional(
+      Type.Boolean({
+        description:
+          'Of a pause: false where nothing waits in that lane and nothing was delivered there lately. It is paused all the same; its name may be misspelt.',
+      }),
+    ),
+  },
   { description: 'How it is now.' },
 );
 
@@ -206,8 +215,8 @@ export const Ready = Type.Object({
 export const Root = Type.Object(
   {
     name: Type.String(),
-    version: Type.String(),
-    instance: Type.String(),
+    version: Type.Optional(Type.String()),
+    instance: Type.Optional(Type.String()),
     links: Type.Unsafe<Record<string, string>>({
       type: 'object',
       additionalProperties: { type: 'string' },

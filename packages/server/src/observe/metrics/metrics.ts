@@ -15,6 +15,7 @@ import type { CensusTaker } from './census.ts';
 import { CriterionCounts } from './criterion-counts.ts';
 import { CyodaCounts } from './cyoda-counts.ts';
 import { GatewayCounts } from './gateway-counts.ts';
+import { NotificationCounts } from './notification-counts.ts';
 import { RouteCounts } from './route-counts.ts';
 import type { BrokerWithState, WatchedBrokers } from '../health.ts';
 import { kindOf, LaneTable, MAX_NAMES, NameTable, OTHER } from '../lane-table.ts';
@@ -68,6 +69,7 @@ export class ServiceMetrics implements Metrics {
   readonly criteria = new CriterionCounts(this.#set);
   readonly cyoda = new CyodaCounts(this.#set);
   readonly gateway = new GatewayCounts(this.#set);
+  readonly notifications = new NotificationCounts(this.#set);
   readonly routing = new RouteCounts(this.#set);
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -323,6 +325,7 @@ export class ServiceMetrics implements Metrics {
     this.cyoda.write();
     this.gateway.write();
     this.routing.write();
+    this.notifications.write();
     this.#set.eventReaders.set(this.#eventReaders());
     this.#set.logLinesLost.reset();
     this.#set.logLinesLost.inc(this.#logLinesLost());

@@ -1,5 +1,6 @@
 /** Every metric of the service, with the sentence that explains it. */
 import { PlainHistogram } from './plain-histogram.ts';
+import { notificationMetrics } from './notification-metrics.ts';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 export type MetricSet = ReturnType<typeof createMetricSet>;
@@ -271,6 +272,7 @@ export function createMetricSet() {
       'The state of each provider of a routing policy: 1 where it is closed, open, half_open or cooling. Past 1000 series policy and provider are "other", with the number of providers.',
       ['policy', 'provider', 'state'],
     ),
+    ...notificationMetrics({ counter, gauge, histogram }),
     clockSkew: gauge(
       'redrive_clock_skew_seconds',
       "How far this host's clock is ahead of the database's; negative: behind. 0 within what can be told.",

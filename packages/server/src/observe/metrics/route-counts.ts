@@ -14,6 +14,8 @@ const INLINE = 'inline';
 const OTHER = 'other';
 /** Series of one metric. What comes later is counted under `other`. */
 const MAX_SERIES = 1000;
+/** Between the labels of a series. No name of a file or a provider has it. */
+const BETWEEN = '\0';
 const states = ['closed', 'open', 'half_open', 'cooling'] as const;
 
 export class RouteCounts {
@@ -59,11 +61,11 @@ export class RouteCounts {
     const { routeDecisions, routeOutcomes, routeProviders } = this.#set;
     for (const one of [routeDecisions, routeOutcomes, routeProviders]) one.reset();
     for (const [key, number] of this.#decisions) {
-      const [policy = '', result = '', provider = ''] = JSON.parse(key) as string[];
+      const [policy = '', result = '', provider = ''] = key.split(BETWEEN);
       routeDecisions.inc({ policy, result, provider }, number);
     }
     for (const [key, number] of this.#outcomes) {
-      const [policy = '', provider = '', status = ''] = JSON.parse(key) as string[];
+      const [policy = '', provider = '', status = ''] = key.split(BETWEEN);
       routeOutcomes.inc({ policy, provider, status }, number);
     }
     let series = 0;
@@ -85,8 +87,8 @@ export class RouteCounts {
 }
 
 function count(series: Map<string, number>, labels: string[], other: string[]): void {
-  let key = JSON.stringify(labels);
-  if (!series.has(key) && series.size >= MAX_SERIES) key = JSON.stringify(other);
+  let key = labels.join(BETWEEN);
+  if (!series.has(key) && series.size >= MAX_SERIES) key = other.join(BETWEEN);
   series.set(key, (series.get(key) ?? 0) + 1);
 }
 

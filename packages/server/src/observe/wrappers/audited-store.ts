@@ -8,16 +8,23 @@ export function auditedStore(
 ): Store {
   const { audit } = store;
   if (!audit) return store;
-  const sink: AuditSink = replaced(audit, {
-    async write(events) {
-      await audit.write(events);
-      written(events);
-    },
-  });
+  const sink = auditedSink(audit, written);
   // Methods run as those of the store itself: it may have private fields.
   const own = wrapped(store, (_, method) => method);
   return new Proxy(own, {
     get: (target, name) =>
       name === 'audit' ? sink : (Reflect.get(target, name, target) as unknown),
+  });
+}
+
+export function auditedSink(
+  sink: AuditSink,
+  written: (events: readonly AuditEvent[]) => void,
+): AuditSink {
+  return replaced(sink, {
+    async write(events) {
+      await sink.write(events);
+      written(events);
+    },
   });
 }

@@ -21,6 +21,10 @@ export class Sightings {
     return Math.max(0, askedAtMs - seen.atMs);
   }
 
+  has(key: string): boolean {
+    return this.#seen.has(key);
+  }
+
   forget(key: string): void {
     this.#seen.delete(key);
   }

@@ -9,11 +9,12 @@ import {
   type IdempotencyStore,
   type NewRecord,
 } from 'redrive';
-import { answerOf, claimOf, isHeldBy, type KeyEntry, recordedOf } from 'redrive/internal';
+import { answerOf, claimOf, isHeldBy, recordedOf } from 'redrive/internal';
 import { EngineError } from '../../../errors.ts';
 import { type NatsOptions, readOptions } from '../options.ts';
 import type { Bucket } from './bucket.ts';
 import { Link } from './link.ts';
+import { type Found, OwnWrites } from './own-writes.ts';
 import { Sightings } from './sightings.ts';
 import { valueOf } from './value.ts';
 
@@ -70,10 +71,13 @@ const MAX_TRIES = 20;
 /** Ends of leases are counted from each look at a key. */
 const NOW_MS = 0;
 
-interface Found {
-  entry: KeyEntry;
-  leaseMs: number;
+/** What a look at a key finds. */
+interface Look {
+  revision: number;
+  found?: Found;
 }
+
+const NEVER_WRITTEN: Look = { revision: 0 };
 
 /** What to write at the revision that was found, and the answer once that has worked. */
 type Decision<T> = { answer: T } | { write: Found | 'nothing'; done: (revision: number) => T };
@@ -82,6 +86,7 @@ class JetstreamIdempotency implements IdempotencyStore {
   readonly #link: Link;
   readonly #clock: Clock;
   readonly #sightings = new Sightings(MAX_SIGHTINGS);
+  readonly #own = new OwnWrites(MAX_SIGHTINGS);
 
   constructor(link: Link, clock: Clock) {
     this.#link = link;
@@ -89,34 +94,40 @@ class JetstreamIdempotency implements IdempotencyStore {
   }
 
   claim(request: ClaimRequest): Promise<ClaimAnswer> {
-    return this.#change<ClaimAnswer>(request.key, (found) => {
+    const { key, leaseMs } = request;
+    // Most keys are new: a write says so, and fails where one is not. A waiter has seen its key before.
+    const guess = this.#sightings.has(key) ? undefined : NEVER_WRITTEN;
+    const decide = (found: Found | undefined): Decision<ClaimAnswer> => {
       const claimed = claimOf(found?.entry, request, NOW_MS, 1);
       if ('answer' in claimed) return claimed;
       const { entry } = claimed;
       return {
-        write: { entry, leaseMs: request.leaseMs },
+        write: { entry, leaseMs },
         // Revisions grow over all keys of a bucket, also after a key was pruned.
         done: (fencingToken) => ({ state: 'claimed', fencingToken, claims: entry.claims }),
       };
-    });
+    };
+    return this.#change(key, decide, guess);
   }
 
   renew(key: string, owner: string, leaseMs: number): Promise<boolean> {
-    return this.#change(key, (found) => {
+    const decide = (found: Found | undefined): Decision<boolean> => {
       if (!found || !isHeldBy(found.entry, owner)) return { answer: false };
       return { write: { entry: found.entry, leaseMs }, done: () => true };
-    });
+    };
+    return this.#change(key, decide, this.#known(key, owner));
   }
 
   record(key: string, owner: string, record: NewRecord): Promise<boolean> {
-    return this.#change(key, (found) => {
+    const decide = (found: Found | undefined): Decision<boolean> => {
       if (found?.entry.owner !== owner) return { answer: false };
       // The answer to an earlier call was lost.
       if (found.entry.outcome) return { answer: true };
       const wallMs = this.#clock.now();
       const entry = recordedOf(found.entry, record, wallMs, wallMs);
-      return { write: { ...found, entry }, done: () => true };
-    });
+      return { write: { entry, leaseMs: found.leaseMs }, done: () => true };
+    };
+    return this.#change(key, decide, this.#known(key, owner));
   }
 
   read(key: string): Promise<IdempotencyEntry | undefined> {
@@ -124,12 +135,13 @@ class JetstreamIdempotency implements IdempotencyStore {
   }
 
   release(key: string, owner?: string): Promise<boolean> {
-    return this.#change(key, (found) => {
+    const decide = (found: Found | undefined): Decision<boolean> => {
       if (!found || (owner !== undefined && !isHeldBy(found.entry, owner))) {
         return { answer: false };
       }
       return { write: 'nothing', done: () => true };
-    });
+    };
+    return this.#change(key, decide, owner === undefined ? undefined : this.#known(key, owner));
   }
 
   prune(limit: number): Promise<number> {
@@ -140,15 +152,23 @@ class JetstreamIdempotency implements IdempotencyStore {
     return this.#link.close();
   }
 
-  /** Reads, decides, and writes where nobody else has written meanwhile; else reads again. */
-  #change<T>(key: string, decide: (found: Found | undefined) => Decision<T>): Promise<T> {
+  /** Reads, decides, and writes where nobody else has written meanwhile; else reads again. A guess saves the first look. */
+  #change<T>(
+    key: string,
+    decide: (found: Found | undefined) => Decision<T>,
+    guess?: Look,
+  ): Promise<T> {
     return this.#link.run(async (bucket) => {
       for (let tries = 0; tries < MAX_TRIES; tries++) {
-        const { revision, found } = await this.#find(bucket, key);
+        const { revision, found } = tries === 0 && guess ? guess : await this.#find(bucket, key);
         const decision = decide(found);
         if ('answer' in decision) return decision.answer;
+        // Also where the answer does not come: then nobody knows what is there.
+        this.#own.forget(key);
         const written = await write(bucket, key, revision, decision.write);
-        if (written !== undefined) return decision.done(written);
+        if (written === undefined) continue;
+        this.#remember(key, written, decision.write);
+        return decision.done(written);
       }
       throw new EngineError(
         'STORE_UNAVAILABLE',
@@ -157,7 +177,19 @@ class JetstreamIdempotency implements IdempotencyStore {
     });
   }
 
-  async #find(bucket: Bucket, key: string): Promise<{ revision: number; found?: Found }> {
+  /** What is there, if nobody else has written since. */
+  #known(key: string, owner: string): Look | undefined {
+    const written = this.#own.get(key, owner);
+    return written && { revision: written.revision, found: written };
+  }
+
+  /** Only what is still held: of the rest nothing more is written. */
+  #remember(key: string, revision: number, what: Found | 'nothing'): void {
+    if (what === 'nothing' || what.entry.outcome) return;
+    this.#own.set(key, { ...what, revision });
+  }
+
+  async #find(bucket: Bucket, key: string): Promise<Look> {
     const askedAtMs = this.#clock.monotonic();
     const { revision, value, expiresAtMs } = await bucket.read(key);
     const isHeld = value !== undefined && !value.outcome;

@@ -18,8 +18,20 @@ export interface Connections extends PostgresPool {
   end(): Promise<void>;
 }
 
+/** Of the user's pool, or our own. */
+export function connectionsOf(
+  source: { url: string } | { pool: PostgresPool },
+  limits: DatabaseLimits,
+  maxConnections: number,
+  directUrl?: string,
+): Connections {
+  return 'pool' in source
+    ? new LentConnections(source.pool, directUrl, limits)
+    : new OwnConnections(source.url, directUrl, maxConnections, limits);
+}
+
 /** Connections of our own, by URL. `directUrl` leads around a pooler, for what needs a session. */
-export class OwnConnections implements Connections {
+class OwnConnections implements Connections {
   readonly #url: string;
   readonly #directUrl: string;
   readonly #maxConnections: number;
@@ -98,7 +110,7 @@ export class OwnConnections implements Connections {
 }
 
 /** Connections of the user's own pool, which stays the user's to end. */
-export class LentConnections implements Connections {
+class LentConnections implements Connections {
   readonly #pool: PostgresPool;
   readonly #directUrl: string | undefined;
   readonly #limits: DatabaseLimits;

@@ -141,12 +141,8 @@ export class Database implements Session {
     }
   }
 
-  /** Rows by position, every value as the text that the server sent: `rows.ts` knows what it wants. */
-  async #ask(client: PostgresClient, text: string, values?: unknown[]): Promise<Row[]> {
-    const query = { text, ...(values ? { values } : {}), rowMode: 'array', types: asTexts };
-    const timeoutMs = this.limits.statementTimeoutMs + GRACE_MS;
-    const { rows } = (await within(timeoutMs, client.query(query))) as { rows?: Row[] };
-    return rows ?? [];
+  #ask(client: PostgresClient, text: string, values?: unknown[]): Promise<Row[]> {
+    return rowsOf(client, text, values, this.limits.statementTimeoutMs + GRACE_MS);
   }
 
   async #acquire(): Promise<PostgresClient> {
@@ -164,6 +160,18 @@ export class Database implements Session {
       throw sqlState(error) === undefined ? unreachable(error) : error;
     }
   }
+}
+
+/** Rows by position, every value as the text that the server sent: `rows.ts` knows what it wants. */
+export async function rowsOf(
+  client: PostgresClient,
+  text: string,
+  values: unknown[] | undefined,
+  timeoutMs: number,
+): Promise<Row[]> {
+  const query = { text, ...(values ? { values } : {}), rowMode: 'array', types: asTexts };
+  const { rows } = (await within(timeoutMs, client.query(query))) as { rows?: Row[] };
+  return rows ?? [];
 }
 
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
@@ -194,7 +202,7 @@ function isLostConnection(error: unknown): boolean {
 const heard = new WeakSet<PostgresClient>();
 
 /** A client that breaks while we have it says so by an event too, which would end the process if nobody listened. */
-function hearErrors(client: PostgresClient): void {
+export function hearErrors(client: PostgresClient): void {
   if (heard.has(client)) return;
   heard.add(client);
   client.on('error', () => undefined);

@@ -1,19 +1,18 @@
+import type { IdempotencyStore } from 'redrive';
 import type {
-  ClaimAnswer,
-  ClaimRequest,
-  IdempotencyEntry,
-  IdempotencyStore,
-  NewRecord,
-  Outcome,
-} from 'redrive';
+  Transaction,
+  TransactionalIdempotency,
+  TransactionLimits,
+} from '../../../ports/idempotency.ts';
 import type { TransactionClient } from '../../../ports/schedule.ts';
-import { LentConnections, OwnConnections } from '../connection/connections.ts';
+import { connectionsOf } from '../connection/connections.ts';
 import { Database, type PostgresPool, type Session } from '../connection/database.ts';
 import { join } from '../join.ts';
-import { type PostgresOptions, readOptions } from '../connection/options.ts';
-import type { Row } from '../rows.ts';
+import { type PostgresOptions, type PostgresSettings, readOptions } from '../connection/options.ts';
+import { type Ask, PostgresKeys } from './keys.ts';
 import { isInPlace, type KeyNames, keyNamesIn, prepareKeys } from './schema.ts';
-import { type KeyTexts, textsFor } from './text.ts';
+import { textsFor } from './text.ts';
+import { Transactions } from './transactions.ts';
 
 export type PostgresIdempotencyOptions = Pick<
   PostgresOptions,
@@ -27,7 +26,7 @@ export type PostgresIdempotencyOptions = Pick<
   | 'random'
 >;
 
-export interface PostgresIdempotency extends IdempotencyStore {
+export interface PostgresIdempotency extends TransactionalIdempotency {
   /**
    * The same keys within a transaction of yours, on its own client: the record commits together with what the work writes
    * there, or not at all. An effect in this database then happens exactly once. Roll back where `idempotent` rejects.
@@ -44,21 +43,31 @@ export function postgresIdempotency(
   given: string | PostgresPool | PostgresIdempotencyOptions,
 ): PostgresIdempotency {
   const options = typeof given === 'object' && 'connect' in given ? { pool: given } : given;
-  const { source, maxConnections, limits, schema, migrate, random } = readOptions(options);
-  const connections =
-    'pool' in source
-      ? new LentConnections(source.pool, undefined, limits)
-      : new OwnConnections(source.url, undefined, maxConnections, limits);
-  const database = new Database(connections, limits, random);
-  const names = keyNamesIn(schema);
+  const settings = readOptions(options);
+  const { source, maxConnections, limits, random } = settings;
+  const connections = connectionsOf(source, limits, maxConnections);
+  return keysOn(new Database(connections, limits, random), settings, {
+    begin: () => connections.begin(),
+    end: () => connections.end(),
+  });
+}
+
+/** The keys on connections that are begun and ended as told: those of a store end with the store. */
+export function keysOn(
+  database: Database,
+  settings: PostgresSettings,
+  { begin, end }: { begin: () => void; end: () => Promise<void> },
+): PostgresIdempotency {
+  const names = keyNamesIn(settings.schema);
   const texts = textsFor(names);
-  const ready = onceReady(database, names, migrate === 'auto', () => connections.begin());
+  const ready = onceReady(database, names, settings.migrate === 'auto', begin);
   const ask: Ask = async (text, values) => {
     await ready();
     // Statements with the owner's token may run twice without harm. To clear has none.
     const isClear = text === texts.clear;
     return isClear ? database.query(text, values) : database.queryAgain(text, values);
   };
+  const transactions = transactionsOf(settings);
   return Object.assign(new PostgresKeys(ask, texts), {
     within(tx: TransactionClient): IdempotencyStore {
       let joined: ReturnType<typeof join> | undefined;
@@ -69,13 +78,40 @@ export function postgresIdempotency(
         await ready(session);
         return session.query(text, values);
       };
-      return Object.assign(new PostgresKeys(inside, texts), { transactional: true });
+      return transactional(inside);
     },
-    close: () => connections.end(),
+    async transaction<T>(
+      work: (tx: Transaction, keys: IdempotencyStore) => Promise<T>,
+      limits: TransactionLimits,
+    ): Promise<T> {
+      // Before a connection is held: the callers may hold all others.
+      await ready();
+      return transactions.run((tx, inside) => work(tx, transactional(inside)), limits);
+    },
+    async close() {
+      await transactions.close();
+      await end();
+    },
   });
+
+  function transactional(inside: Ask): IdempotencyStore {
+    return Object.assign(new PostgresKeys(inside, texts), { transactional: true });
+  }
 }
 
-type Ask = (text: string, values: unknown[]) => Promise<Row[]>;
+/** Housekeeping, heartbeats and settles need connections while handlers hold theirs. */
+const SPARED = 2;
+/** What a pool of `pg` has unless it is told otherwise. */
+const USUAL_POOL = 10;
+
+/** Connections of their own, or of a pool that is lent all but a few. */
+function transactionsOf({ source, maxConnections, limits }: PostgresSettings): Transactions {
+  const connections = connectionsOf(source, limits, maxConnections);
+  if ('url' in source) return new Transactions(connections, limits, maxConnections);
+  const { options } = source.pool as { options?: { max?: number } };
+  const most = Math.max(1, (options?.max ?? USUAL_POOL) - SPARED);
+  return new Transactions(connections, limits, most);
+}
 
 /** Tries again after a failure, and not any more after a success. */
 function onceReady(
@@ -103,92 +139,4 @@ function onceReady(
     await preparing;
     isReady = true;
   };
-}
-
-/** A claim that met a row which changed under it is made again. */
-const MAX_CLAIMS = 5;
-const MAX_PRUNED = 10_000;
-
-class PostgresKeys implements IdempotencyStore {
-  readonly #ask: Ask;
-  readonly #texts: KeyTexts;
-
-  constructor(ask: Ask, texts: KeyTexts) {
-    this.#ask = ask;
-    this.#texts = texts;
-  }
-
-  async claim(request: ClaimRequest): Promise<ClaimAnswer> {
-    const { key, owner, fingerprint, leaseMs, takeOver } = request;
-    const fresh = [key, owner, fingerprint, leaseMs];
-    const [inserted] = await this.#ask(this.#texts.insert, fresh);
-    if (inserted) return { state: 'claimed', fencingToken: Number(inserted[0]), claims: 1 };
-    for (let attempt = 1; ; attempt++) {
-      const values = [...fresh, takeOver];
-      const [row = []] = await this.#ask(this.#texts.claim, values);
-      const [mine, token, claims, ...columns] = row;
-      if (token != null) {
-        return { state: 'claimed', fencingToken: Number(token), claims: Number(claims) };
-      }
-      const found = entryOf(columns);
-      // What the snapshot shows may be over: then the row is looked at once more, or somebody else is claiming it.
-      const isStale =
-        !found ||
-        (found.state === 'abandoned' && takeOver && isSame(found.fingerprint, fingerprint));
-      if (!isStale) return found;
-      if (mine !== '1' || attempt === MAX_CLAIMS) {
-        return { state: 'held', fingerprint: found?.fingerprint ?? '', remainingMs: 0 };
-      }
-    }
-  }
-
-  async renew(key: string, owner: string, leaseMs: number): Promise<boolean> {
-    return isOne(await this.#ask(this.#texts.renew, [key, owner, leaseMs]));
-  }
-
-  async record(key: string, owner: string, record: NewRecord): Promise<boolean> {
-    const { outcome, metadata = null, expiresInMs = null } = record;
-    const values = [key, owner, outcome.kind, outcome.text, metadata, expiresInMs];
-    return isOne(await this.#ask(this.#texts.record, values));
-  }
-
-  async read(key: string): Promise<IdempotencyEntry | undefined> {
-    const [row] = await this.#ask(this.#texts.read, [key]);
-    return row && entryOf(row);
-  }
-
-  async release(key: string, owner?: string): Promise<boolean> {
-    const { release, clear } = this.#texts;
-    return isOne(
-      owner === undefined ? await this.#ask(clear, [key]) : await this.#ask(release, [key, owner]),
-    );
-  }
-
-  async prune(limit: number): Promise<number> {
-    const most = Math.min(Math.max(0, Math.floor(limit)), MAX_PRUNED);
-    return (await this.#ask(this.#texts.prune, [most])).length;
-  }
-}
-
-function isOne(rows: readonly Row[]): boolean {
-  return rows.length === 1;
-}
-
-function isSame(one: string, other: string): boolean {
-  return one === '' || other === '' || one === other;
-}
-
-/** Undefined: there is no row. */
-function entryOf(columns: Row): IdempotencyEntry | undefined {
-  const [fingerprint, remaining, kind, text, metadata, recordedAt] = columns as (string | null)[];
-  if (fingerprint == null) return undefined;
-  if (kind != null) {
-    const outcome = { kind, text } as Outcome;
-    const more = metadata == null ? {} : { metadata };
-    return { state: 'done', fingerprint, outcome, ...more, recordedAtMs: Number(recordedAt) };
-  }
-  const remainingMs = Number(remaining);
-  return remainingMs > 0
-    ? { state: 'held', fingerprint, remainingMs }
-    : { state: 'abandoned', fingerprint };
 }

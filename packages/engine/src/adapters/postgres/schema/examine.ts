@@ -1,4 +1,4 @@
-import { type Connections, LentConnections, OwnConnections } from '../connection/connections.ts';
+import { connectionsOf } from '../connection/connections.ts';
 import { type Session, within } from '../connection/database.ts';
 import { faultOf } from '../connection/faults.ts';
 import { type Findings, type Holder, settingNames } from './findings.ts';
@@ -19,7 +19,7 @@ const LARGE_INDEX_BYTES = 1024 * 1024;
  */
 export async function examine(options: string | PostgresOptions): Promise<Findings> {
   const settings = readOptions(options);
-  const connection = await connectionsOf(settings).dedicated();
+  const connection = await connectionsOf(settings.source, settings.limits, 1).dedicated();
   const { client } = connection;
   const ask = async (text: string, values?: unknown[]): Promise<Row[]> => {
     const query = { text, ...(values ? { values } : {}), rowMode: 'array' };
@@ -40,12 +40,6 @@ export async function examine(options: string | PostgresOptions): Promise<Findin
   } finally {
     await connection.end();
   }
-}
-
-function connectionsOf({ source, limits }: PostgresSettings): Connections {
-  return 'pool' in source
-    ? new LentConnections(source.pool, undefined, limits)
-    : new OwnConnections(source.url, undefined, 1, limits);
 }
 
 function beginText({ limits }: PostgresSettings): string {

@@ -8,7 +8,16 @@ import {
   type NewRecord,
   type Outcome,
 } from 'redrive';
-import { EngineError } from '../../../errors.ts';
+import {
+  checkedUrl,
+  CONNECT_TIMEOUT_MS,
+  faultOf,
+  isUnknownScript,
+  type Link,
+  linkOf,
+  MAX_WAITING,
+  reconnectPauseMs,
+} from '../link.ts';
 import { script, scriptHash } from './script.ts';
 
 /** What is needed of a client of `@redis/client` or `redis`: one connection, a pool, a sentinel or a cluster. */
@@ -47,22 +56,9 @@ export function redisIdempotency(
 }
 
 const PREFIX = 'redrive:idempotency:';
-const CONNECT_TIMEOUT_MS = 5000;
-const FIRST_PAUSE_MS = 50;
-const MAX_PAUSE_MS = 2000;
-/** A connection on which a command got no answer for so long is given up, and the next command opens another. */
-const SILENCE_MS = 10_000;
-/** Commands that wait for a server that does not answer. */
-const MAX_WAITING = 10_000;
-const CLOSE_TIMEOUT_MS = 2000;
+const COMMANDS = 'EVALSHA, EVAL, HSET, HMGET, DEL and PEXPIRE';
 
-interface Link {
-  /** Calls with the client, once it is connected. */
-  run<T>(command: (client: RedisScripts) => Promise<T>): Promise<T>;
-  close(): Promise<void>;
-}
-
-function lentClient(client: RedisScripts): Link {
+function lentClient(client: RedisScripts): Link<RedisScripts> {
   if (typeof client?.evalSha !== 'function' || typeof client?.eval !== 'function') {
     throw new ConfigError(
       'INVALID_CONFIG',
@@ -72,14 +68,9 @@ function lentClient(client: RedisScripts): Link {
   return { run: (command) => command(client), close: () => Promise.resolve() };
 }
 
-function ownClient(url: string): Link {
-  if (!/^rediss?:\/\//.test(url)) {
-    throw new ConfigError(
-      'INVALID_CONFIG',
-      'The URL of Redis must begin with redis:// or rediss://.',
-    );
-  }
-  const create = () => {
+function ownClient(url: string): Link<RedisScripts> {
+  checkedUrl(url);
+  return linkOf(() => {
     let wasReady = false;
     return createClient({
       url,
@@ -89,66 +80,19 @@ function ownClient(url: string): Link {
       socket: {
         connectTimeout: CONNECT_TIMEOUT_MS,
         // The first connection is tried again by the next call, later ones by the client.
-        reconnectStrategy: (retries) =>
-          wasReady && Math.min(FIRST_PAUSE_MS * 2 ** retries, MAX_PAUSE_MS),
+        reconnectStrategy: (retries) => wasReady && reconnectPauseMs(retries),
       },
     })
       .on('ready', () => (wasReady = true))
       .on('error', () => undefined);
-  };
-  type Opened = { client: ReturnType<typeof create>; ready: Promise<RedisScripts> };
-  let opened: Opened | undefined;
-
-  function open(): Opened {
-    const client = create();
-    const opening: Opened = {
-      client,
-      ready: client.connect().catch((error: unknown) => {
-        drop(opening);
-        throw error;
-      }),
-    };
-    return opening;
-  }
-
-  /** What was sent and not answered is rejected. */
-  function drop(dropped: Opened): void {
-    if (opened === dropped) opened = undefined;
-    dropped.client.destroy();
-  }
-
-  /** Drops the connection where the answer takes longer. A client that is dropped while it connects says nothing. */
-  function within<T>(ms: number, used: Opened, answer: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        drop(used);
-        reject(new Error(`no answer within ${ms} ms`));
-      }, ms);
-      void answer.then(resolve, reject).finally(() => clearTimeout(timer));
-    });
-  }
-
-  return {
-    run(command) {
-      const used = (opened ??= open());
-      return within(SILENCE_MS, used, used.ready.then(command));
-    },
-    async close() {
-      const closing = opened;
-      if (!closing) return;
-      opened = undefined;
-      // What was sent is answered first, but a server that does not answer is not waited for.
-      const closed = closing.ready.then(() => closing.client.close());
-      await within(CLOSE_TIMEOUT_MS, closing, closed).catch(() => drop(closing));
-    },
-  };
+  });
 }
 
 class RedisIdempotency implements IdempotencyStore {
-  readonly #link: Link;
+  readonly #link: Link<RedisScripts>;
   readonly #prefix: string;
 
-  constructor(link: Link, prefix: string) {
+  constructor(link: Link<RedisScripts>, prefix: string) {
     this.#link = link;
     this.#prefix = prefix;
   }
@@ -205,36 +149,9 @@ class RedisIdempotency implements IdempotencyStore {
         }
       });
     } catch (error) {
-      throw faultOf(error);
+      throw faultOf(error, COMMANDS);
     }
   }
-}
-
-function isUnknownScript(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('NOSCRIPT');
-}
-
-function faultOf(error: unknown): EngineError {
-  const said = error instanceof Error ? error.message || error.name : String(error);
-  if (/^(READONLY|NOPERM)/.test(said)) {
-    return new EngineError(
-      'STORE_READ_ONLY',
-      `Redis takes no writes from this program (${said}). Point the URL at the primary, and let its user run EVALSHA, EVAL, HSET, HMGET, DEL and PEXPIRE.`,
-      { cause: error },
-    );
-  }
-  if (said.startsWith('OOM')) {
-    return new EngineError(
-      'STORE_FULL',
-      `Redis has no memory left (${said}). Raise maxmemory, or give results an expiry. Keep maxmemory-policy at noeviction.`,
-      { cause: error },
-    );
-  }
-  return new EngineError(
-    'STORE_UNAVAILABLE',
-    `Redis did not answer (${said}). Trying again is safe.`,
-    { cause: error },
-  );
 }
 
 function isDone(answer: unknown): boolean {

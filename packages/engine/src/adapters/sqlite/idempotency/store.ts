@@ -7,11 +7,11 @@ import type {
   NewRecord,
 } from 'redrive';
 import { answerOf, claimOf, isHeldBy, recordedOf } from 'redrive/internal';
-import { connect, connectReader } from '../connection.ts';
-import { Database } from '../database.ts';
+import type { Database } from '../database.ts';
 import { KeyTable } from './key-table.ts';
 import { migrateIdempotency } from './schema.ts';
-import { readOptions, type SqliteOptions } from '../options.ts';
+import { databaseIn } from '../open.ts';
+import type { SqliteOptions } from '../options.ts';
 
 /**
  * Idempotency keys in one file, which several processes of one machine may share. It may be the file of an engine: the
@@ -21,27 +21,50 @@ export function sqliteIdempotency(
   file: string | URL,
   options: SqliteOptions = {},
 ): IdempotencyStore {
-  const { place, clock, random, busyLimitMs, maxFileBytes, onFault } = readOptions(file, options);
-  const database = new Database<KeyTable>({
-    path: place.path,
+  const { database, clock } = databaseIn(
+    file,
+    options,
+    (db) => new KeyTable(db),
+    migrateIdempotency,
+  );
+  const keys = new SqliteIdempotency(
+    database,
+    (table) => table,
     clock,
-    random,
-    busyLimitMs,
-    connect: () => connect(place, maxFileBytes, migrateIdempotency),
-    connectReader: () => connectReader(place),
-    prepare: (db) => new KeyTable(db),
-    report: onFault,
-  });
-  return new SqliteIdempotency(database, clock);
+    () => database.open(),
+  );
+  return Object.assign(keys, { close: () => database.close() });
 }
 
-class SqliteIdempotency implements IdempotencyStore {
-  readonly #database: Database<KeyTable>;
-  readonly #clock: Clock;
+/** The keys in the file of a store, which opens and closes it: their commits are those of the store. */
+export function keysOn<T extends { keys: KeyTable }>(
+  database: Database<T>,
+  clock: Clock,
+): IdempotencyStore {
+  return new SqliteIdempotency(
+    database,
+    ({ keys }) => keys,
+    clock,
+    async () => {},
+  );
+}
 
-  constructor(database: Database<KeyTable>, clock: Clock) {
+class SqliteIdempotency<T> implements IdempotencyStore {
+  readonly #database: Database<T>;
+  readonly #tableOf: (statements: T) => KeyTable;
+  readonly #clock: Clock;
+  readonly #open: () => Promise<void>;
+
+  constructor(
+    database: Database<T>,
+    tableOf: (statements: T) => KeyTable,
+    clock: Clock,
+    open: () => Promise<void>,
+  ) {
     this.#database = database;
+    this.#tableOf = tableOf;
     this.#clock = clock;
+    this.#open = open;
   }
 
   claim(request: ClaimRequest): Promise<ClaimAnswer> {
@@ -72,8 +95,9 @@ class SqliteIdempotency implements IdempotencyStore {
   }
 
   async record(key: string, owner: string, record: NewRecord): Promise<boolean> {
-    await this.#database.open();
-    return this.#database.writeEnd((table) => {
+    await this.#open();
+    return this.#database.writeEnd((statements) => {
+      const table = this.#tableOf(statements);
       const nowMs = this.#now();
       const entry = table.find(key, nowMs);
       if (entry?.owner !== owner) return false;
@@ -83,10 +107,10 @@ class SqliteIdempotency implements IdempotencyStore {
   }
 
   async read(key: string): Promise<IdempotencyEntry | undefined> {
-    await this.#database.open();
-    return this.#database.read((table) => {
+    await this.#open();
+    return this.#database.read((statements) => {
       const nowMs = this.#now();
-      const entry = table.find(key, nowMs);
+      const entry = this.#tableOf(statements).find(key, nowMs);
       return entry && answerOf(entry, nowMs);
     });
   }
@@ -104,19 +128,15 @@ class SqliteIdempotency implements IdempotencyStore {
     return this.#write((table, nowMs) => table.prune(nowMs, limit));
   }
 
-  close(): Promise<void> {
-    return this.#database.close();
-  }
-
   /** The time is that of the lock, not of the call. `work` may be called again. */
   async #write<R>(
     work: (table: KeyTable, nowMs: number) => R,
     glance?: (table: KeyTable, nowMs: number) => R | undefined,
   ): Promise<R> {
-    await this.#database.open();
+    await this.#open();
     return this.#database.write(
-      (table) => work(table, this.#now()),
-      glance && ((table) => glance(table, this.#now())),
+      (statements) => work(this.#tableOf(statements), this.#now()),
+      glance && ((statements) => glance(this.#tableOf(statements), this.#now())),
     );
   }
 

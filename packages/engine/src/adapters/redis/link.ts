@@ -1,0 +1,119 @@
+/** One connection to Redis that is opened when it is needed, and given up when it does not answer. */
+import { ConfigError } from 'redrive';
+import { EngineError } from '../../errors.ts';
+
+export const CONNECT_TIMEOUT_MS = 5000;
+const FIRST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 2000;
+/** A connection on which a command got no answer for so long is given up, and the next command opens another. */
+const SILENCE_MS = 10_000;
+/** Commands that wait for a server that does not answer. */
+export const MAX_WAITING = 10_000;
+const CLOSE_TIMEOUT_MS = 2000;
+
+export interface Link<Client> {
+  /** Calls with the client, once it is connected. */
+  run<T>(command: (client: Client) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** A client of `@redis/client`: one connection, or a cluster. */
+interface Connectable {
+  connect(): Promise<unknown>;
+  close(): Promise<unknown>;
+  destroy(): void;
+}
+
+/** Pauses between tries at a connection that was there once. */
+export function reconnectPauseMs(retries: number): number {
+  return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(retries, 10), MAX_PAUSE_MS);
+}
+
+export function checkedUrl(url: string): string {
+  if (typeof url === 'string' && /^rediss?:\/\//.test(url)) return url;
+  throw new ConfigError(
+    'INVALID_CONFIG',
+    'The URL of Redis must begin with redis:// or rediss://.',
+  );
+}
+
+export function linkOf<Client extends Connectable>(create: () => Client): Link<Client> {
+  type Opened = { client: Client; ready: Promise<Client> };
+  let opened: Opened | undefined;
+
+  function open(): Opened {
+    const client = create();
+    const opening: Opened = {
+      client,
+      ready: client.connect().then(
+        () => client,
+        (error: unknown) => {
+          drop(opening);
+          throw error;
+        },
+      ),
+    };
+    return opening;
+  }
+
+  /** What was sent and not answered is rejected. */
+  function drop(dropped: Opened): void {
+    if (opened === dropped) opened = undefined;
+    dropped.client.destroy();
+  }
+
+  /** Drops the connection where the answer takes longer. A client that is dropped while it connects says nothing. */
+  function within<T>(ms: number, used: Opened, answer: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        drop(used);
+        reject(new Error(`no answer within ${ms} ms`));
+      }, ms);
+      void answer.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
+  }
+
+  return {
+    run(command) {
+      const used = (opened ??= open());
+      return within(SILENCE_MS, used, used.ready.then(command));
+    },
+    async close() {
+      const closing = opened;
+      if (!closing) return;
+      opened = undefined;
+      // What was sent is answered first, but a server that does not answer is not waited for.
+      const closed = closing.ready.then(() => closing.client.close());
+      await within(CLOSE_TIMEOUT_MS, closing, closed).catch(() => drop(closing));
+    },
+  };
+}
+
+/** The server was restarted, or a replica took over: it has to be sent the script itself. */
+export function isUnknownScript(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('NOSCRIPT');
+}
+
+/** What a failed command means. `commands` are those that the user needs to be allowed. */
+export function faultOf(error: unknown, commands: string): EngineError {
+  const said = error instanceof Error ? error.message || error.name : String(error);
+  if (/^(READONLY|NOPERM)/.test(said)) {
+    return new EngineError(
+      'STORE_READ_ONLY',
+      `Redis takes no writes from this program (${said}). Point the URL at the primary, and let its user run ${commands}.`,
+      { cause: error },
+    );
+  }
+  if (said.startsWith('OOM')) {
+    return new EngineError(
+      'STORE_FULL',
+      `Redis has no memory left (${said}). Raise maxmemory, or let less wait there. Keep maxmemory-policy at noeviction.`,
+      { cause: error },
+    );
+  }
+  return new EngineError(
+    'STORE_UNAVAILABLE',
+    `Redis did not answer (${said}). Trying again is safe.`,
+    { cause: error },
+  );
+}

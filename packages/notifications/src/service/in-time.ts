@@ -1,0 +1,19 @@
+import type { Clock } from 'redrive';
+
+/** Rejects when it takes too long. What comes later changes nothing. */
+export async function inTime<T>(
+  clock: Clock,
+  ms: number,
+  what: string,
+  work: Promise<T>,
+): Promise<T> {
+  let timer: unknown;
+  const limit = new Promise<never>((_, reject) => {
+    timer = clock.setTimer(() => reject(new Error(`${what} gave no answer in ${ms} ms.`)), ms);
+  });
+  try {
+    return await Promise.race([work, limit]);
+  } finally {
+    clock.clearTimer(timer);
+  }
+}

@@ -1,0 +1,135 @@
+/** A report of an attempt, what is wrong with it, and what is answered. Pure. */
+import { NotificationError } from '../errors.ts';
+import type { Assessment, FailureReport } from '../model/assess.ts';
+import type { Succeeded } from '../model/moves.ts';
+import type { DeliveryAttempt, NotificationStatus } from '../model/notification.ts';
+import { deliveryOf, MAX_DEVICES } from '../model/record.ts';
+import { type Lane, laneOfPriority } from '../model/retry-config.ts';
+import { attemptFault } from '../repository/limits.ts';
+import type { Applied, ReadRecords } from './record-writer.ts';
+
+/** An attempt that worked, as somebody reports it. */
+export interface SuccessReport {
+  notificationId: string;
+  deviceId: string;
+  attemptNumber: number;
+  platformResponse?: unknown;
+  attemptedAtMs?: number;
+}
+
+/** `lease`: of an attempt of our own, which counts only while its owner has it. */
+export type Report =
+  | { type: 'failure'; report: FailureReport; lease?: string }
+  | { type: 'success'; report: SuccessReport; lease?: string };
+
+export interface FailureAnswer {
+  decision: Assessment['decision'];
+  lane?: Lane;
+  dueAtMs?: number;
+  delayMs?: number;
+  retryCount: number;
+  status: NotificationStatus;
+  explanation: string;
+}
+
+export interface SuccessAnswer {
+  decision: 'delivered' | 'duplicate' | 'over';
+  retryCount: number;
+  status: NotificationStatus;
+  explanation: string;
+}
+
+export type ReportAnswer =
+  | ({ type: 'failure' } & FailureAnswer)
+  | ({ type: 'success' } & SuccessAnswer)
+  | { type: 'lease_lost' }
+  | { type: 'rejected'; error: NotificationError };
+
+export type Outcome = Assessment | Succeeded;
+
+export function unknownNotification(id: string): NotificationError {
+  const message = `There is no notification ${JSON.stringify(id)}. Create it first.`;
+  return new NotificationError('NOTIFICATION_UNKNOWN', message, { ids: [id] });
+}
+
+/** Before anything is recorded. */
+export function faultOf(
+  { type, report }: Report,
+  { found, unreadable }: ReadRecords,
+  nowMs: number,
+): NotificationError | undefined {
+  const { notificationId: id, deviceId } = report;
+  const bad = unreadable.get(id);
+  if (bad) return bad;
+  const record = found.get(id);
+  if (!record) return unknownNotification(id);
+  const { deviceIds } = record.notification.recipient;
+  if (deviceIds && !deviceIds.includes(deviceId)) {
+    const message = `Device ${JSON.stringify(deviceId)} is not one of the devices of notification ${id}.`;
+    return new NotificationError('DEVICE_UNKNOWN', message);
+  }
+  if (!deliveryOf(record, deviceId) && Object.keys(record.deliveries).length >= MAX_DEVICES) {
+    const message = `Notification ${id} has ${MAX_DEVICES} devices already, the most that one may have.`;
+    return new NotificationError('TOO_MANY_DEVICES', message);
+  }
+  return attemptFault(attemptOf({ type, report }, nowMs));
+}
+
+export function attemptOf({ type, report }: Report, nowMs: number): DeliveryAttempt {
+  const {
+    notificationId,
+    deviceId,
+    attemptNumber,
+    platformResponse,
+    attemptedAtMs = nowMs,
+  } = report;
+  const { errorCode, errorMessage }: Partial<FailureReport> = report;
+  return {
+    notificationId,
+    deviceId,
+    attemptNumber,
+    status: type === 'success' ? 'delivered' : 'failed',
+    ...(platformResponse === undefined ? {} : { platformResponse }),
+    ...(errorCode === undefined ? {} : { errorCode }),
+    ...(errorMessage === undefined ? {} : { errorMessage }),
+    attemptedAtMs,
+  };
+}
+
+export function answerOf(
+  { report: { deviceId, attemptNumber } }: Report,
+  applied: Applied<Outcome | 'lease_lost'>,
+  nowMs: number,
+): ReportAnswer {
+  if ('error' in applied) return { type: 'rejected', error: applied.error };
+  const { record, result } = applied;
+  if (!record || result === 'lease_lost') return { type: 'lease_lost' };
+  const { retryCount, status } = record;
+  if (typeof result === 'string') {
+    const explanation = successSentence(result, attemptNumber);
+    return { type: 'success', decision: result, retryCount, status, explanation };
+  }
+  const { decision, explanation } = result;
+  const delivery = deliveryOf(record, deviceId);
+  if (
+    delivery?.state !== 'AwaitingRetry' ||
+    (decision !== 'scheduled' && decision !== 'duplicate')
+  ) {
+    return { type: 'failure', decision, retryCount, status, explanation };
+  }
+  const dueAtMs = delivery.dueAtMs!;
+  const lane = laneOfPriority[record.notification.priority];
+  const delayMs = Math.max(0, dueAtMs - nowMs);
+  return { type: 'failure', decision, lane, dueAtMs, delayMs, retryCount, status, explanation };
+}
+
+function successSentence(result: Exclude<Succeeded, 'lease_lost'>, attempt: number): string {
+  switch (result) {
+    case 'delivered':
+      return `Attempt ${attempt} delivered the notification to the device.`;
+    case 'duplicate':
+      return 'The delivery to the device is known already.';
+    case 'over':
+      return 'The delivery is over already. The attempt was recorded, and changes nothing else.';
+  }
+}

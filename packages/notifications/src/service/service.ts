@@ -1,0 +1,328 @@
+/** The notification service: records, retries and their end, on a repository and two queues. */
+import { randomUUID } from 'node:crypto';
+import { type Host, hostOf, persist } from '@redrive/engine/internal';
+import type { Clock } from 'redrive';
+import { NotificationError } from '../errors.ts';
+import type { FailureReport } from '../model/assess.ts';
+import { replayed, type Replayed } from '../model/moves.ts';
+import type { DeliveryAttempt, NotificationRecord } from '../model/notification.ts';
+import { newRecord } from '../model/record.ts';
+import { laneOfPriority, policiesWith } from '../model/retry-config.ts';
+import type { AttemptPage, NotificationQuery } from '../ports/repository.ts';
+import { checkedNotification, checkReport, isSameRequest, type NewNotification } from './checks.ts';
+import { deviceService, noDevices } from './devices.ts';
+import { checkedTimes, type NotificationOptions } from './options.ts';
+import type { Parts } from './parts.ts';
+import { Publisher, sinksOf } from './publisher.ts';
+import { RecordWriter } from './record-writer.ts';
+import {
+  type FailureAnswer,
+  type Report,
+  type SuccessAnswer,
+  type SuccessReport,
+  unknownNotification,
+} from './report.ts';
+import { Reports } from './reports.ts';
+import { Sweeper } from './sweeper.ts';
+import { Waker } from './waker.ts';
+import { WakeUps } from './wake-ups.ts';
+
+export interface Notifications {
+  /** Opens repository and queues, for as long as that takes, and begins to deliver what is due. Safe to call again. */
+  start(): Promise<void>;
+  /** Takes nothing more, waits for what runs, then aborts it. Safe to call again. */
+  stop(): Promise<void>;
+
+  create(notification: NewNotification): Promise<CreatedNotification>;
+  /** One with faults is refused by itself. */
+  createMany(notifications: readonly NewNotification[]): Promise<(CreatedNotification | Refused)[]>;
+
+  /** Resolves when the decision is durable. Repeating a report is safe. */
+  reportFailure(report: FailureReport): Promise<FailureAnswer>;
+  reportFailures(reports: readonly FailureReport[]): Promise<(FailureAnswer | Refused)[]>;
+  reportSuccess(report: SuccessReport): Promise<SuccessAnswer>;
+  reportSuccesses(reports: readonly SuccessReport[]): Promise<(SuccessAnswer | Refused)[]>;
+
+  get(id: string): Promise<NotificationRecord | undefined>;
+  attempts(id: string, page: AttemptPage): Promise<DeliveryAttempt[]>;
+  list(query: NotificationQuery): Promise<NotificationRecord[]>;
+
+  /** Sends what failed for good once more, now. Safe to repeat: what waits already is left as it is. */
+  replay(id: string, deviceId: string): Promise<Replayed>;
+  /** What this instance holds. */
+  stats(): NotificationStats;
+}
+
+export interface CreatedNotification {
+  isNew: boolean;
+  record: NotificationRecord;
+}
+
+export interface Refused {
+  error: NotificationError;
+}
+
+export interface NotificationStats {
+  running: number;
+  /** The trouble of the last sweep, where there was some. */
+  trouble?: string;
+}
+
+const PUBLISH_WITHIN_MS = 15_000;
+const WAKE_PAUSES = { firstMs: 10_000, longestMs: 600_000 };
+const SWEEP_BATCH = 200;
+const STOP_GRACE_MS = 5000;
+
+export function createNotifications(options: NotificationOptions): Notifications {
+  return new NotificationService(options);
+}
+
+class NotificationService implements Notifications {
+  readonly #options: NotificationOptions;
+  readonly #parts: Parts;
+  readonly #writer: RecordWriter;
+  readonly #wakeUps: WakeUps;
+  readonly #publisher: Publisher;
+  readonly #reports: Reports;
+  readonly #waker: Waker;
+  readonly #sweeper: Sweeper;
+  readonly #newId: () => string;
+  readonly #stopping = new AbortController();
+  #started: Promise<void> | undefined;
+  #stopped: Promise<void> | undefined;
+  #trouble: string | undefined;
+
+  constructor(options: NotificationOptions) {
+    const times = checkedTimes(options);
+    const { repository, queues, on, audit, seed = 0 } = options;
+    const host = wholeMs(hostOf(options));
+    const { graceMs } = times;
+    this.#options = options;
+    this.#newId = options.newId ?? randomUUID;
+    const parts: Parts = {
+      host,
+      repository,
+      queues,
+      policies: policiesWith(options.policies),
+      rules: { graceMs, publishWithinMs: PUBLISH_WITHIN_MS, publishes: sinksOf(options) },
+      seed: typeof seed === 'function' ? seed : () => seed,
+      tell: (event) => on?.(event),
+      audit,
+    };
+    const { devices: given } = options;
+    const devices =
+      given === undefined ? noDevices : 'look' in given ? given : deviceService(given, host);
+    const writer = (this.#writer = new RecordWriter(parts));
+    const wakeUps = (this.#wakeUps = new WakeUps(parts, writer));
+    const publisher = (this.#publisher = new Publisher(parts, writer, options));
+    const reports = (this.#reports = new Reports({
+      ...parts,
+      writer,
+      wakeUps,
+      publisher,
+      devices,
+    }));
+    this.#parts = parts;
+    this.#waker = new Waker(
+      { ...parts, writer, reports, wakeUps, publisher },
+      { ...times, deliver: options.deliver, limits: options.limits ?? {}, newLease: this.#newId },
+    );
+    const { sweepMs: everyMs, retentionMs } = times;
+    this.#sweeper = new Sweeper(
+      { ...parts, writer, publisher, wakeUps },
+      {
+        everyMs,
+        batch: SWEEP_BATCH,
+        pauses: WAKE_PAUSES,
+        ...(retentionMs === 0 ? {} : { retentionMs }),
+        onTrouble: (error) => {
+          this.#trouble = error instanceof Error ? error.message : undefined;
+        },
+      },
+    );
+  }
+
+  start(): Promise<void> {
+    if (this.#stopped) {
+      const message = 'The notification service was stopped. Make a new one to go on.';
+      return Promise.reject(new NotificationError('NOTIFICATIONS_STOPPED', message));
+    }
+    return (this.#started ??= this.#start());
+  }
+
+  async #start(): Promise<void> {
+    const { repository, queues, host } = this.#parts;
+    const until = this.#stopping.signal;
+    const open = (what: string, work: () => Promise<void>) => persist(work, { host, what, until });
+    await open('opening the repository', () => repository.open());
+    await open('opening the urgent queue', () => queues.urgent.open());
+    await open('opening the bulk queue', () => queues.bulk.open());
+    if (until.aborted || this.#options.consume === false) return;
+    await open('consuming', () => this.#waker.start());
+    this.#sweeper.start();
+  }
+
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#started?.catch(() => undefined);
+    await this.#sweeper.stop();
+    await this.#waker.stop(STOP_GRACE_MS);
+    await this.#publisher.settle();
+    const { repository, queues } = this.#parts;
+    await queues.urgent.close();
+    await queues.bulk.close();
+    await repository.close();
+  }
+
+  async create(given: NewNotification): Promise<CreatedNotification> {
+    const [created] = await this.createMany([given]);
+    if ('error' in created!) throw created.error;
+    return created!;
+  }
+
+  async createMany(given: readonly NewNotification[]): Promise<(CreatedNotification | Refused)[]> {
+    const { repository, host, tell } = this.#parts;
+    const nowMs = host.clock.now();
+    const answers: (CreatedNotification | Refused)[] = [];
+    const good: { index: number; asked: NewNotification; record: NotificationRecord }[] = [];
+    for (const [index, asked] of given.entries()) {
+      try {
+        const id = asked.id ?? this.#newId();
+        good.push({
+          index,
+          asked,
+          record: newRecord(id, checkedNotification(asked, id, nowMs), nowMs),
+        });
+      } catch (error) {
+        if (!(error instanceof NotificationError)) throw error;
+        answers[index] = { error };
+      }
+    }
+    if (good.length === 0) return answers;
+    const created = await repository.create(good.map(({ record }) => record));
+    for (const [i, { index, asked, record }] of good.entries()) {
+      const { isNew, record: stored } = created[i]!;
+      if (isNew) tell({ type: 'created', priority: stored.notification.priority });
+      answers[index] = isNew ? { isNew, record: stored } : this.#existing(stored, record, asked);
+    }
+    return answers;
+  }
+
+  #existing(
+    stored: NotificationRecord,
+    { notification }: NotificationRecord,
+    asked: NewNotification,
+  ): CreatedNotification | Refused {
+    const { idempotencyKey } = notification;
+    if (!isSameRequest(stored.notification, notification, asked)) {
+      const message = `Another notification was created with idempotency_key ${JSON.stringify(idempotencyKey)}, or with the same id. Use a key of its own.`;
+      return {
+        error: new NotificationError('IDEMPOTENCY_KEY_REUSED', message, { ids: [stored.id] }),
+      };
+    }
+    if (this.#options.existing !== 'conflict') return { isNew: false, record: stored };
+    const message = `Notification ${stored.id} was created with idempotency_key ${JSON.stringify(idempotencyKey)} before.`;
+    return { error: new NotificationError('NOTIFICATION_EXISTS', message, { ids: [stored.id] }) };
+  }
+
+  async reportFailure(report: FailureReport): Promise<FailureAnswer> {
+    return only(await this.reportFailures([report]));
+  }
+
+  async reportFailures(reports: readonly FailureReport[]): Promise<(FailureAnswer | Refused)[]> {
+    return this.#report<FailureAnswer>(reports.map((report) => ({ type: 'failure', report })));
+  }
+
+  async reportSuccess(report: SuccessReport): Promise<SuccessAnswer> {
+    return only(await this.reportSuccesses([report]));
+  }
+
+  async reportSuccesses(reports: readonly SuccessReport[]): Promise<(SuccessAnswer | Refused)[]> {
+    return this.#report<SuccessAnswer>(reports.map((report) => ({ type: 'success', report })));
+  }
+
+  async #report<Answer>(reports: readonly Report[]): Promise<(Answer | Refused)[]> {
+    const nowMs = this.#parts.host.clock.now();
+    return Promise.all(
+      reports.map(async (report): Promise<Answer | Refused> => {
+        try {
+          checkReport(report.report, nowMs);
+        } catch (error) {
+          if (error instanceof NotificationError) return { error };
+          throw error;
+        }
+        const answer = await this.#reports.add(report);
+        if (answer.type === 'rejected') return { error: answer.error };
+        if (answer.type === 'lease_lost')
+          return { error: unknownNotification(report.report.notificationId) };
+        const { type: _, ...rest } = answer;
+        return rest as Answer;
+      }),
+    );
+  }
+
+  async get(id: string): Promise<NotificationRecord | undefined> {
+    const [record] = await this.#parts.repository.find([id]);
+    return record;
+  }
+
+  attempts(id: string, page: AttemptPage): Promise<DeliveryAttempt[]> {
+    return this.#parts.repository.attempts(id, page);
+  }
+
+  list(query: NotificationQuery): Promise<NotificationRecord[]> {
+    return this.#parts.repository.list(query);
+  }
+
+  async replay(id: string, deviceId: string): Promise<Replayed> {
+    const { host, rules, tell } = this.#parts;
+    const nowMs = host.clock.now();
+    const change = {
+      id,
+      apply: (record: NotificationRecord | undefined) =>
+        record
+          ? replayed(record, deviceId, nowMs, rules)
+          : { result: { result: 'unknown' } as const },
+    };
+    const [applied] = await this.#writer.apply<Replayed>([change]);
+    if (!applied) return { result: 'unknown' };
+    if ('error' in applied) throw applied.error;
+    const { result, record } = applied;
+    if (!record || result.attempt === undefined) return result;
+    const { priority } = record.notification;
+    const lane = laneOfPriority[priority];
+    if (result.result === 'scheduled') tell({ type: 'replayed', priority });
+    const dueAtMs = record.deliveries[deviceId]?.dueAtMs ?? nowMs;
+    await this.#wakeUps.schedule([
+      { notificationId: id, deviceId, attempt: result.attempt, lane, dueAtMs },
+    ]);
+    this.#publisher.publishSoon([record]);
+    return result;
+  }
+
+  stats(): NotificationStats {
+    const { running } = this.#waker;
+    return { running, ...(this.#trouble === undefined ? {} : { trouble: this.#trouble }) };
+  }
+}
+
+/** Records hold whole ms. */
+function wholeMs(host: Host): Host {
+  const { clock } = host;
+  const whole: Clock = {
+    now: () => Math.floor(clock.now()),
+    monotonic: () => clock.monotonic(),
+    setTimer: (callback, ms, unref) => clock.setTimer(callback, Math.ceil(ms), unref),
+    clearTimer: (timer) => clock.clearTimer(timer),
+  };
+  return { ...host, clock: whole };
+}
+
+function only<Answer>([answer]: readonly (Answer | Refused)[]): Answer {
+  if (typeof answer === 'object' && answer !== null && 'error' in answer) throw answer.error;
+  return answer as Answer;
+}

@@ -1,0 +1,132 @@
+/** Wake-ups: what goes into the queues, and comes out of them when it is due. */
+import { createHash } from 'node:crypto';
+import type { DelayedEntry } from '@redrive/engine';
+import { MAX_DELAY_MS, MAX_ID_LENGTH } from '@redrive/engine';
+import { lookSoon } from '../model/claims.ts';
+import type { Lane } from '../model/retry-config.ts';
+import { inTime } from './in-time.ts';
+import type { Parts } from './parts.ts';
+import type { RecordWriter } from './record-writer.ts';
+
+export interface WakeUp {
+  notificationId: string;
+  deviceId: string;
+  attempt: number;
+  lane: Lane;
+  dueAtMs: number;
+}
+
+/** How soon the sweeper looks at what could not be scheduled. */
+const SOON_MS = 2000;
+/** A queue that does not answer must not hold up reports: the record is durable, and the sweeper does it again. */
+const SCHEDULE_TIMEOUT_MS = 5000;
+/** Wake-ups that this process has scheduled, so that a report that is repeated adds no entry. */
+const MAX_REMEMBERED = 20_000;
+
+export class WakeUps {
+  readonly #parts: Parts;
+  readonly #writer: RecordWriter;
+  readonly #scheduled = new Set<string>();
+
+  constructor(parts: Parts, writer: RecordWriter) {
+    this.#parts = parts;
+    this.#writer = writer;
+  }
+
+  /** Never rejects: what could not be scheduled is looked at soon by the sweeper. */
+  async schedule(wakeUps: readonly WakeUp[]): Promise<void> {
+    const urgent = wakeUps.filter(({ lane }) => lane === 'urgent');
+    const bulk = wakeUps.filter(({ lane }) => lane === 'bulk');
+    await Promise.all([this.#scheduleIn('urgent', urgent), this.#scheduleIn('bulk', bulk)]);
+  }
+
+  /** Whether this process has surely scheduled it already. */
+  has(wakeUp: WakeUp): boolean {
+    return this.#scheduled.has(keyOf(wakeUp));
+  }
+
+  async #scheduleIn(lane: Lane, wakeUps: readonly WakeUp[]): Promise<void> {
+    if (wakeUps.length === 0) return;
+    const { host, queues, tell } = this.#parts;
+    const nowMs = host.clock.now();
+    try {
+      const entries = wakeUps.map((wakeUp) => entryOf(wakeUp, nowMs));
+      await inTime(host.clock, SCHEDULE_TIMEOUT_MS, 'The queue', queues[lane].schedule(entries));
+      for (const wakeUp of wakeUps) this.#remember(keyOf(wakeUp));
+    } catch (err) {
+      host.log.warn({ err, lane, count: wakeUps.length }, 'retries wait for their queue');
+      tell({ type: 'unscheduled', lane, count: wakeUps.length });
+      await this.#lookSoon(wakeUps);
+    }
+  }
+
+  async #lookSoon(wakeUps: readonly WakeUp[]): Promise<void> {
+    const { host } = this.#parts;
+    const nowMs = host.clock.now();
+    const changes = wakeUps.map((wakeUp) => ({
+      id: wakeUp.notificationId,
+      apply: (record: Parameters<typeof lookSoon>[0] | undefined) =>
+        record ? lookSoon(record, wakeUp, SOON_MS, nowMs) : { result: false },
+    }));
+    try {
+      await this.#writer.apply(changes);
+    } catch (err) {
+      // The record has a time of its own at which somebody looks, only later.
+      host.log.warn({ err, count: wakeUps.length }, 'retries wait for the sweeper');
+    }
+  }
+
+  #remember(key: string): void {
+    this.#scheduled.add(key);
+    if (this.#scheduled.size <= MAX_REMEMBERED) return;
+    const [oldest] = this.#scheduled;
+    this.#scheduled.delete(oldest!);
+  }
+}
+
+/** A due time that was moved is another wake-up. */
+function keyOf({ dueAtMs, ...wakeUp }: WakeUp): string {
+  return `${idOf(wakeUp)} ${dueAtMs}`;
+}
+
+function idOf({ notificationId, deviceId, attempt }: Omit<WakeUp, 'lane' | 'dueAtMs'>): string {
+  const id = `${notificationId}:${deviceId}:${attempt}`;
+  if (id.length <= MAX_ID_LENGTH) return id;
+  // Some ids of devices are tokens. What the entry is about stands in its payload.
+  return `${notificationId}:${createHash('sha256').update(deviceId).digest('hex')}:${attempt}`;
+}
+
+function entryOf(wakeUp: WakeUp, nowMs: number): DelayedEntry {
+  const { notificationId, deviceId, attempt, dueAtMs } = wakeUp;
+  const payload = { notification_id: notificationId, device_id: deviceId, attempt };
+  return {
+    id: idOf(wakeUp),
+    delayMs: Math.min(Math.max(0, Math.ceil(dueAtMs - nowMs)), MAX_DELAY_MS),
+    payload: Buffer.from(JSON.stringify(payload)),
+    key: notificationId,
+  };
+}
+
+export interface WokenUp {
+  notificationId: string;
+  deviceId: string;
+  attempt: number;
+}
+
+/** Undefined: not one of ours. */
+export function readWakeUp(payload: Uint8Array): WokenUp | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(payload).toString('utf8'));
+  } catch {
+    return undefined;
+  }
+  const {
+    notification_id: notificationId,
+    device_id: deviceId,
+    attempt,
+  } = Object(value) as Record<string, unknown>;
+  if (typeof notificationId !== 'string' || typeof deviceId !== 'string') return undefined;
+  if (!Number.isInteger(attempt)) return undefined;
+  return { notificationId, deviceId, attempt: attempt as number };
+}

@@ -1,0 +1,5 @@
+export {
+  type OpenedRepository,
+  repositorySuite,
+  type RepositorySetup,
+} from './repository/repository-suite.ts';

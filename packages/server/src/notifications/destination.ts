@@ -1,0 +1,147 @@
+/** Where a due retry goes: a URL that delivers it, or a broker that takes it over. */
+import type { Broker, Delivery, Destination, Task } from '@redrive/engine';
+import type { Deliver, DeliverRequest } from '@redrive/notifications';
+import type { Clock } from 'redrive';
+import { AWAY_MS, type Delivered, readOutcome } from './delivery-outcome.ts';
+import { notificationOnWire } from './wire.ts';
+
+interface DestinationParts {
+  http: Delivery;
+  brokers: ReadonlyMap<string, Broker>;
+  clock: Clock;
+  timeoutMs: number;
+}
+
+/** While nobody says where to: it waits, and goes as soon as somebody does. */
+const NOWHERE_MS = 60_000;
+/** `kind:address`, or a URL. */
+export function destinationOf(text: string): Destination {
+  if (/^https?:/.test(text)) return { kind: 'http', address: text };
+  const colon = text.indexOf(':');
+  return { kind: text.slice(0, colon), address: text.slice(colon + 1) };
+}
+
+export function deliverTo(text: string | undefined, parts: DestinationParts): Deliver {
+  if (text === undefined) return async () => ({ outcome: 'not_sent', delayMs: NOWHERE_MS });
+  const destination = destinationOf(text);
+  if (destination.kind === 'http') return (request) => post(destination, request, parts);
+  return (request) => publish(destination, request, parts);
+}
+
+async function post(
+  to: Destination,
+  request: DeliverRequest,
+  { http, clock, timeoutMs }: DestinationParts,
+): Promise<Delivered> {
+  const endsMs = clock.monotonic() + timeoutMs;
+  const outcome = await http.deliver(taskOf(to, request), {
+    signal: request.signal,
+    attempt: request.attempt,
+    maxAttempts: request.attempt,
+    get remainingMs() {
+      return Math.max(0, endsMs - clock.monotonic());
+    },
+  });
+  return readOutcome(outcome);
+}
+
+async function publish(
+  to: Destination,
+  request: DeliverRequest,
+  { brokers, timeoutMs }: DestinationParts,
+): Promise<Delivered> {
+  const broker = brokers.get(to.kind);
+  if (!broker?.isReady) return { outcome: 'not_sent', delayMs: AWAY_MS };
+  const [answer] = broker.publish(
+    [
+      {
+        address: to.address,
+        payload: bodyOf(request),
+        headers: headersOf(request),
+        contentType: 'application/json',
+      },
+    ],
+    { timeoutMs },
+  );
+  const published = await answer!;
+  switch (published.outcome) {
+    case 'confirmed':
+      return { outcome: 'handed_over' };
+    case 'unroutable':
+    case 'impossible': {
+      const { message } = published.failure ?? {
+        message: `Nobody takes ${to.kind}:${to.address}.`,
+      };
+      return {
+        outcome: 'failed',
+        errorCode: 'UNROUTABLE',
+        ...(message === undefined ? {} : { errorMessage: message }),
+      };
+    }
+    case 'refused':
+    case 'unknown':
+    case 'lost':
+    case 'away':
+      return { outcome: 'not_sent', delayMs: AWAY_MS };
+  }
+}
+
+function headersOf({
+  notificationId,
+  deviceId,
+  attempt,
+}: DeliverRequest): Record<string, string | number> {
+  return {
+    'x-notification-id': notificationId,
+    'x-device-id': encodeURIComponent(deviceId),
+    'x-attempt-number': attempt,
+  };
+}
+
+function bodyOf({
+  notificationId,
+  notification,
+  deviceId,
+  attempt,
+  collapseKey,
+}: DeliverRequest): Buffer {
+  return Buffer.from(
+    JSON.stringify({
+      notification_id: notificationId,
+      device_id: deviceId,
+      attempt_number: attempt,
+      collapse_key: collapseKey,
+      ...notificationOnWire(notification),
+    }),
+  );
+}
+
+/** As much of a task as a delivery looks at. */
+function taskOf(destination: Destination, request: DeliverRequest): Task {
+  const headers = Object.entries(headersOf(request)).map(([name, value]) => [name, String(value)]);
+  const nowMs = Date.now();
+  return {
+    id: 0,
+    messageId: request.notificationId,
+    destination,
+    lane: '',
+    payload: bodyOf(request),
+    context: {
+      contentType: 'application/json',
+      headers: Object.fromEntries(headers) as Record<string, string>,
+    },
+    status: 'pending',
+    attempt: request.attempt - 1,
+    maxAttempts: request.attempt,
+    uncounted: 0,
+    delayMs: 0,
+    generation: 0,
+    dueAtMs: nowMs,
+    visibleAtMs: nowMs,
+    createdAtMs: nowMs,
+    claims: 1,
+    arrived: false,
+    cancelling: false,
+    blocked: false,
+  };
+}

@@ -1,0 +1,221 @@
+/** The notifications of the service: records, lanes and destinations by its settings. Only what is needed is loaded. */
+import {
+  type Broker,
+  type Consumer,
+  type DelayQueue,
+  type Delivery,
+  type Engine,
+  type Store,
+  storeDelayQueue,
+} from '@redrive/engine';
+import {
+  createNotifications,
+  type NotificationRepository,
+  type Notifications,
+  type Sinks,
+} from '@redrive/notifications';
+import type { Logger } from 'pino';
+import type { Clock, Policy } from 'redrive';
+import type { NotificationCounts } from '../observe/metrics/notification-counts.ts';
+import { databaseFile } from '../settings/data-dir.ts';
+import type { Settings } from '../settings/settings.ts';
+import { deliverTo, destinationOf } from './destination.ts';
+import { addItem, replayDelivery } from './inbox.ts';
+import { consumeReports, readReport } from './intake.ts';
+
+interface NotificationParts {
+  settings: Settings;
+  clock: Clock;
+  log: Logger;
+  counts: NotificationCounts;
+  store: Store;
+  http: Delivery;
+  /** By the kind of their destinations. */
+  brokers: ReadonlyMap<string, Broker>;
+}
+
+export interface ServiceNotifications {
+  readonly service: Notifications;
+  /** Where replays of permanent failures go. */
+  readonly delivery: Delivery;
+  /** What is wrong, in sentences. */
+  readonly troubles: readonly string[];
+  /** Connects the engine, which keeps the inbox. */
+  attach(engine: Engine): void;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const DAY_MS = 86_400_000;
+const DELIVER_MS = 30_000;
+const priorities = ['critical', 'high', 'medium', 'low'] as const;
+
+/** Undefined while NOTIFICATIONS is off. */
+export async function createServiceNotifications(
+  parts: NotificationParts,
+): Promise<ServiceNotifications | undefined> {
+  const { settings, clock, log, counts, http, brokers } = parts;
+  if (settings.notifications === 'off') return undefined;
+  let engine: Engine | undefined;
+  let consumer: Consumer | undefined;
+  let isStarted = false;
+  const { deviceServiceUrl: url, notificationDelivery, only } = settings;
+  const service = createNotifications({
+    repository: await repositoryOf(parts),
+    queues: await queuesOf(parts),
+    deliver: deliverTo(notificationDelivery, { http, brokers, clock, timeoutMs: DELIVER_MS }),
+    deliverTimeoutMs: DELIVER_MS + 1000,
+    ...sinksOf(parts, () => engine),
+    policies: policiesOf(settings),
+    existing: settings.notificationExisting,
+    concurrency: settings.notificationConcurrency,
+    retentionMs: settings.notificationRetentionDays * DAY_MS,
+    consume: only === undefined || only === 'dispatch',
+    seed: () => engine?.stats().seed ?? 0,
+    clock,
+    log,
+    on: (event) => counts.heard(event),
+    ...(settings.audit ? { audit: (entry) => engine?.audit(entry) } : {}),
+    ...(url === undefined
+      ? {}
+      : { devices: { url, onAnswer: (outcome) => counts.device(outcome) } }),
+  });
+  counts.running = () => service.stats().running;
+  return {
+    service,
+    delivery: replayDelivery(service, readReport),
+    get troubles() {
+      const { trouble } = service.stats();
+      const nowhere = 'NOTIFICATION_DELIVERY is not set: retries that are due wait until it is.';
+      const waiting = 'The repository or a lane has not been reached yet.';
+      return [
+        ...(isStarted ? [] : [waiting]),
+        ...(notificationDelivery === undefined ? [nowhere] : []),
+        ...(trouble === undefined ? [] : [trouble]),
+      ];
+    },
+    attach: (to) => {
+      engine = to;
+    },
+    start: async () => {
+      await service.start();
+      isStarted = true;
+      consumer = await intakeOf(parts, service, engine!);
+    },
+    stop: async () => {
+      await consumer?.stop();
+      await service.stop();
+    },
+  };
+}
+
+async function repositoryOf({
+  settings,
+  log,
+  counts,
+}: NotificationParts): Promise<NotificationRepository> {
+  const { databaseUrl, mongodbUrl } = settings;
+  const onUnreadable = (err: Error) => {
+    counts.heard({ type: 'unreadable', count: 1 });
+    log.error({ err }, 'a stored notification cannot be read');
+  };
+  if (mongodbUrl !== undefined) {
+    const { mongodbNotifications } = await import('@redrive/notifications/mongodb');
+    return mongodbNotifications({ url: mongodbUrl, onUnreadable });
+  }
+  if (databaseUrl !== undefined) {
+    const { postgresNotifications } = await import('@redrive/notifications/postgres');
+    return postgresNotifications({ url: databaseUrl, onUnreadable });
+  }
+  const { sqliteNotifications } = await import('@redrive/notifications/sqlite');
+  return sqliteNotifications(databaseFile(settings), { onUnreadable });
+}
+
+/** Each lane has a queue of its own, so that a flood in the one is none in the other. */
+async function queuesOf(
+  parts: NotificationParts,
+): Promise<{ urgent: DelayQueue; bulk: DelayQueue }> {
+  const { store, settings, clock, log } = parts;
+  const inStore = (name: string) =>
+    storeDelayQueue(store, { name: `notifications.${name}`, clock, log });
+  const { redisUrl: url } = settings;
+  if (url === undefined) return { urgent: inStore('urgent'), bulk: inStore('bulk') };
+  const { redisDelayQueue } = await import('@redrive/engine/redis');
+  const prefix = 'redrive:notifications:urgent:';
+  return { urgent: redisDelayQueue({ url, prefix, clock, log }), bulk: inStore('bulk') };
+}
+
+/** A policy of the file that is called `notification.high` changes the preset of that name. */
+function policiesOf({ policies }: Settings): Partial<Record<(typeof priorities)[number], Policy>> {
+  const own = priorities.flatMap((priority) => {
+    const policy = policies[`notification.${priority}`];
+    return policy ? [[priority, policy] as const] : [];
+  });
+  return Object.fromEntries(own);
+}
+
+function sinksOf(parts: NotificationParts, engine: () => Engine | undefined): Sinks {
+  const { notificationDeadLetters, notificationEvents } = parts.settings;
+  const deadLetter = publisherTo(notificationDeadLetters, parts);
+  const event = publisherTo(notificationEvents, parts);
+  return {
+    inbox: async (item) => {
+      const to = engine();
+      if (!to) throw new Error('The inbox is not there yet.');
+      await addItem(to, item);
+    },
+    ...(deadLetter ? { deadLetter: (letter) => deadLetter(letter.notification_id, letter) } : {}),
+    ...(event ? { event: (body) => event(body.notification_id, body) } : {}),
+  };
+}
+
+const PUBLISH_MS = 5000;
+
+/** Undefined where there is no such broker. Rejects unless the broker has confirmed. */
+function publisherTo(
+  text: string,
+  { brokers }: NotificationParts,
+): ((key: string, body: object) => Promise<void>) | undefined {
+  const { kind, address } = destinationOf(text);
+  const broker = brokers.get(kind);
+  if (!broker) return undefined;
+  return async (key, body) => {
+    const payload = Buffer.from(JSON.stringify(body));
+    const headers = { 'x-notification-id': key };
+    const message = {
+      address,
+      payload,
+      headers,
+      contentType: 'application/json',
+      ...keyFor(kind, key),
+    };
+    const published = await broker.publish([message], { timeoutMs: PUBLISH_MS })[0]!;
+    if (published.outcome === 'confirmed') return;
+    const why = published.failure?.message ?? published.outcome;
+    throw new Error(`${text} did not take a message: ${why}`);
+  };
+}
+
+/** Events of one notification stay in order where the broker has partitions. */
+function keyFor(kind: string, key: string): { extra?: Record<string, unknown> } {
+  return kind === 'kafka' ? { extra: { key } } : {};
+}
+
+async function intakeOf(
+  { settings, brokers, log, clock, counts }: NotificationParts,
+  service: Notifications,
+  engine: Engine,
+): Promise<Consumer | undefined> {
+  const { kind, address: source } = destinationOf(settings.notificationReports);
+  const broker = brokers.get(kind);
+  if (!broker || settings.only === 'dispatch' || settings.only === 'api') return undefined;
+  return consumeReports({
+    broker,
+    source,
+    service,
+    engine,
+    log,
+    clock,
+    counted: (result) => counts.reported(result),
+  });
+}

@@ -1,0 +1,87 @@
+import { createEngine } from '@redrive/engine';
+import { memory, memoryBroker, memoryDelayQueue } from '@redrive/engine/memory';
+import { createNotifications } from '@redrive/notifications';
+import { memoryNotifications } from '@redrive/notifications/memory';
+import pino from 'pino';
+import { systemClock } from 'redrive/internal';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { consumeReports, readReport } from './intake.ts';
+
+const bytes = (value: unknown) =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
+const report = { notification_id: 'n1', device_id: 'd1', attempt_number: 1 };
+
+describe('reports through a broker', () => {
+  it.each([
+    [report, 'failure'],
+    [{ ...report, type: 'failure', error_code: 'E' }, 'failure'],
+    [{ ...report, type: 'success' }, 'success'],
+    [{ ...report, status: 'delivered' }, 'success'],
+    [{ ...report, status: 'failed' }, 'failure'],
+    [{ ...report, type: 'other' }, 'unreadable'],
+    [{ ...report, attempt_number: 'x' }, 'unreadable'],
+    [{ ...report, colour: 'red' }, 'unreadable'],
+    [{}, 'unreadable'],
+    ['not json', 'unreadable'],
+    ['"\\ud800', 'unreadable'],
+    [null, 'unreadable'],
+  ])('%j is a %s', (value, type) => {
+    expect(readReport(bytes(value)).type).toBe(type);
+  });
+
+  it('are taken in, and what nobody can take lies in the inbox', async () => {
+    const log = pino({ level: 'silent' });
+    const engine = createEngine({ store: memory() });
+    await engine.start();
+    const service = createNotifications({
+      repository: memoryNotifications(),
+      queues: { urgent: memoryDelayQueue(), bulk: memoryDelayQueue() },
+      deliver: async () => undefined,
+      consume: false,
+    });
+    await service.start();
+    onTestFinished(async () => {
+      await service.stop();
+      await engine.stop();
+    });
+    await service.create({
+      id: 'n1',
+      recipient: { userId: 'u' },
+      priority: 'high',
+      notification: { title: 't', body: 'b' },
+      source: 's',
+    });
+    const broker = memoryBroker();
+    await broker.open();
+    const counted: string[] = [];
+    const consumer = await consumeReports({
+      broker,
+      source: 'reports',
+      service,
+      engine,
+      log,
+      clock: systemClock,
+      counted: (one) => counted.push(one),
+    });
+    const send = (value: unknown) =>
+      broker.publish([{ address: 'reports', payload: bytes(value), headers: {} }], {
+        timeoutMs: 1000,
+      })[0]!;
+    await send(report);
+    await send({ ...report, notification_id: 'nobody' });
+    await send('nonsense');
+    await vi.waitFor(() =>
+      expect(counted.toSorted()).toEqual(['taken', 'unreadable', 'unreadable']),
+    );
+    expect(await service.get('n1')).toMatchObject({ status: 'retrying' });
+    const { items } = await engine.inbox.items({ limit: 10 });
+    expect(items.map(({ failure }) => String(failure?.code)).toSorted()).toEqual([
+      'NOTIFICATION_UNKNOWN',
+      'UNREADABLE',
+    ]);
+    expect(
+      Buffer.from(items.find(({ failure }) => failure?.code === 'UNREADABLE')!.payload).toString(),
+    ).toBe('nonsense');
+    await consumer.stop();
+  });
+});

@@ -1,0 +1,96 @@
+/** The settings of notifications, a part of the table in variables.ts. */
+import type { Variable } from './variables.ts';
+
+const place = {
+  kind: 'text',
+  maxBytes: 2200,
+  pattern: /^(https?:\/\/|(queue|nats|kafka):.)/,
+  takes: 'a URL, `queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`',
+} as const;
+
+export const notificationVariables = {
+  notifications: {
+    env: 'NOTIFICATIONS',
+    kind: 'choice',
+    of: ['off', 'on'],
+    default: 'off',
+    about:
+      'The retry service of notifications, at `/api/v1/notifications`. Its records are kept in `MONGODB_URL`, else in PostgreSQL or in the data folder.',
+  },
+  notificationDelivery: {
+    env: 'NOTIFICATION_DELIVERY',
+    ...place,
+    about:
+      'Where retries that are due go. A URL answers with how the delivery went. A queue, a subject or a topic takes the retry over, and whoever reads it reports. Without it retries wait until their notification ends.',
+    example: 'https://push.example.com/deliver',
+  },
+  notificationDeadLetters: {
+    env: 'NOTIFICATION_DEAD_LETTERS',
+    ...place,
+    default: 'kafka:notifications.dead-letter',
+    about:
+      'Where permanent failures are published, beside the inbox. The default needs `KAFKA_BROKERS`.',
+  },
+  notificationEvents: {
+    env: 'NOTIFICATION_EVENTS',
+    ...place,
+    default: 'kafka:notification-events',
+    about: 'Where events of notifications are published. The default needs `KAFKA_BROKERS`.',
+  },
+  notificationReports: {
+    env: 'NOTIFICATION_REPORTS',
+    kind: 'text',
+    maxBytes: 255,
+    pattern: /^(queue|nats|kafka):./,
+    takes: '`queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`',
+    default: 'kafka:notification-reports',
+    about:
+      'Where failures and successes are taken in, beside the API. The default needs `KAFKA_BROKERS`.',
+  },
+  notificationExisting: {
+    env: 'NOTIFICATION_EXISTING',
+    kind: 'choice',
+    of: ['return', 'conflict'],
+    default: 'return',
+    about:
+      'What a known `idempotency_key` is answered with: the notification that is there, or 409.',
+  },
+  notificationConcurrency: {
+    env: 'NOTIFICATION_CONCURRENCY',
+    kind: 'integer',
+    min: 1,
+    max: 10_000,
+    default: 100,
+    about: 'Deliveries of notifications at once in each of the two lanes of this instance.',
+  },
+  notificationRetentionDays: {
+    env: 'NOTIFICATION_RETENTION_DAYS',
+    kind: 'integer',
+    min: 0,
+    max: 3650,
+    default: 7,
+    about: 'For how long notifications are kept after their last change. 0 means for ever.',
+  },
+  deviceServiceUrl: {
+    env: 'DEVICE_SERVICE_URL',
+    kind: 'url',
+    protocols: ['http:', 'https:'],
+    about:
+      'The device service: `GET {url}/devices/{id}` gives `{active, platform, last_seen}`. While it is away no device counts as inactive.',
+    example: 'http://devices.internal:8080',
+  },
+  kafkaBrokers: {
+    env: 'KAFKA_BROKERS',
+    kind: 'list',
+    about:
+      'Kafka, `host:port` separated by commas: the lane of medium and low notifications, dead letters, events and reports.',
+    example: 'kafka-1:9092,kafka-2:9092',
+  },
+  mongodbUrl: {
+    env: 'MONGODB_URL',
+    kind: 'url',
+    protocols: ['mongodb:', 'mongodb+srv:'],
+    about: 'MongoDB for the records of notifications.',
+    example: 'mongodb://localhost:27017/redrive',
+  },
+} as const satisfies Record<string, Variable>;

@@ -1,0 +1,206 @@
+/** Kafka brokers of one's own (KRaft, without ZooKeeper): one, or three that form a cluster. */
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { cacheFolder } from './cache.ts';
+import { Home } from './home.ts';
+import { copyJars, findJava, wayOut } from './maven.ts';
+import { freePort } from './port.ts';
+import { missing, need, type Service, type SharedServer } from './service.ts';
+import { canRead, giveTo, spawnIds } from './user.ts';
+
+export interface KafkaOptions {
+  /** Of server.properties, over those below. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+export interface KafkaServer extends SharedServer, AsyncDisposable {
+  /** `127.0.0.1:port`. */
+  readonly address: string;
+  readonly nodeId: number;
+  /** Ends the broker at once. */
+  kill(): Promise<void>;
+  /** Ends it as SIGTERM does: it hands its partitions over first. */
+  end(): Promise<void>;
+  /** Starts it again, on the same port and with the same data. */
+  start(): Promise<void>;
+}
+
+export interface KafkaCluster extends AsyncDisposable {
+  readonly addresses: readonly string[];
+  /** By their order: node ids are 1, 2 and 3. */
+  readonly servers: readonly KafkaServer[];
+  stop(): Promise<void>;
+}
+
+const VERSION = '4.1.0';
+const JAVA = 17;
+const ARTIFACTS = [
+  { group: 'org.apache.kafka', name: 'kafka_2.13', version: VERSION },
+  { group: 'org.slf4j', name: 'slf4j-simple', version: '1.7.36' },
+];
+const STARTED = 'Kafka Server started';
+
+export const kafka: Service<'Kafka'> = {
+  name: 'Kafka',
+  neededBy: 'tests of Kafka',
+  find() {
+    const java = findJava(JAVA);
+    if (!java) return missing(`no Java ${JAVA} on this machine`, wayOut(ARTIFACTS, JAVA));
+    const path = jarsIn(cacheFolder(process.env, process.platform));
+    return existsSync(path)
+      ? { state: 'found', path, version: VERSION }
+      : missing(`no Kafka ${VERSION} on this machine`, wayOut(ARTIFACTS, JAVA));
+  },
+  get: (kit) => copyJars(ARTIFACTS, jarsIn(kit.cacheFolder), kit),
+  share: () => startKafka(),
+};
+
+function jarsIn(cache: string): string {
+  return join(cache, `kafka-${VERSION}`);
+}
+
+export async function startKafka(options: KafkaOptions = {}): Promise<KafkaServer> {
+  const { servers } = await startBrokers(1, options);
+  return servers[0]!;
+}
+
+/** Three brokers. Topics with three replicas outlive the end of one. */
+export function startKafkaCluster(options: KafkaOptions = {}): Promise<KafkaCluster> {
+  return startBrokers(3, options);
+}
+
+async function startBrokers(count: number, options: KafkaOptions): Promise<KafkaCluster> {
+  const { path: jars } = need(kafka);
+  const nodes: Node[] = [];
+  for (let id = 1; id <= count; id++) {
+    nodes.push({ id, port: await freePort(), controllerPort: await freePort() });
+  }
+  const clusterId = randomBytes(16).toString('base64url');
+  const servers: KafkaServer[] = [];
+  const stop = async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+  };
+  try {
+    const plan = { jars, nodes, clusterId, settings: options.settings ?? {} };
+    for (const node of nodes) servers.push(prepareBroker(plan, node));
+    // A majority has to be there before the first of them is ready.
+    await Promise.all(servers.map((server) => server.start()));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const addresses = servers.map(({ address }) => address);
+  return { addresses, servers, stop, [Symbol.asyncDispose]: stop };
+}
+
+interface Node {
+  readonly id: number;
+  readonly port: number;
+  readonly controllerPort: number;
+}
+
+interface Plan {
+  readonly jars: string;
+  readonly nodes: readonly Node[];
+  readonly clusterId: string;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+function prepareBroker(plan: Plan, node: Node): KafkaServer {
+  const home = new Home('kafka', 'SIGKILL');
+  const java = findJava(JAVA)!.path;
+  const classPath = join(readableJars(home, plan.jars), '*');
+  const config = join(home.folder, 'server.properties');
+  writeFileSync(config, configuration(home, plan, node));
+  const format = ['-cp', classPath, 'kafka.tools.StorageTool', 'format'];
+  const { status, stderr } = spawnSync(java, [...format, '-t', plan.clusterId, '-c', config], {
+    ...spawnIds(home.user),
+    encoding: 'utf8',
+    cwd: home.folder,
+  });
+  if (status !== 0) throw new Error(`Kafka could not format its folder: ${stderr}`);
+  const args = ['-Xmx512m', '-cp', classPath, 'kafka.Kafka', config];
+  const start = () => {
+    const before = starts(home);
+    return home.run(java, args, () => starts(home) > before);
+  };
+  const address = `127.0.0.1:${node.port}`;
+  return {
+    url: `kafka://${address}`,
+    address,
+    nodeId: node.id,
+    kill: () => home.end('SIGKILL'),
+    end: () => home.end('SIGTERM'),
+    start,
+    stop: () => home.remove(),
+    [Symbol.asyncDispose]: () => home.remove(),
+  };
+}
+
+/** How often the log says that the broker has started: it listens a moment before it serves. */
+function starts(home: Home): number {
+  const log = join(home.folder, 'server.log');
+  return existsSync(log) ? readFileSync(log, 'utf8').split(STARTED).length - 1 : 0;
+}
+
+/** The jars, or links to them where the broker's user cannot enter their folder. */
+function readableJars(home: Home, jars: string): string {
+  const names = readdirSync(jars);
+  if (canRead(home.user, join(jars, names[0]!))) return jars;
+  const folder = join(home.folder, 'jars');
+  mkdirSync(folder);
+  for (const name of names) {
+    try {
+      linkSync(join(jars, name), join(folder, name));
+    } catch {
+      // Another file system.
+      copyFileSync(join(jars, name), join(folder, name));
+    }
+    chmodSync(join(folder, name), 0o644);
+  }
+  giveTo(home.user, folder);
+  return folder;
+}
+
+function configuration(home: Home, { nodes, settings }: Plan, node: Node): string {
+  const [replicas, minInSync] = nodes.length === 1 ? ['1', '1'] : ['3', '2'];
+  const voters = nodes.map(({ id, controllerPort }) => `${id}@127.0.0.1:${controllerPort}`);
+  const all = {
+    'process.roles': 'broker,controller',
+    'node.id': String(node.id),
+    listeners: `PLAINTEXT://127.0.0.1:${node.port},CONTROLLER://127.0.0.1:${node.controllerPort}`,
+    'advertised.listeners': `PLAINTEXT://127.0.0.1:${node.port}`,
+    'controller.listener.names': 'CONTROLLER',
+    'controller.quorum.voters': voters.join(','),
+    'log.dirs': join(home.folder, 'data'),
+    'default.replication.factor': replicas,
+    'min.insync.replicas': minInSync,
+    'offsets.topic.replication.factor': replicas,
+    'offsets.topic.num.partitions': '3',
+    'transaction.state.log.replication.factor': replicas,
+    'transaction.state.log.min.isr': minInSync,
+    'share.coordinator.state.topic.replication.factor': replicas,
+    'share.coordinator.state.topic.min.isr': minInSync,
+    'group.initial.rebalance.delay.ms': '0',
+    // Below the default of 6 s, so that tests need not wait long for a member that was killed.
+    'group.min.session.timeout.ms': '1000',
+    // Sooner than by default, so that tests need not wait 9 s for another leader.
+    'broker.session.timeout.ms': '5000',
+    'broker.heartbeat.interval.ms': '1000',
+    ...settings,
+  };
+  return Object.entries(all)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join('');
+}
