@@ -74,8 +74,8 @@ function faulty(faults: readonly Fault[]): ConfigError {
 function originsOf(path: string, origins: ReadonlyMap<string, string>): string {
   const isOverride = path.startsWith('overrides.');
   const name = path.slice(path.lastIndexOf('.') + 1);
-  const names = new Set([...(isOverride ? ['overrides'] : []), 'strategy', name]);
-  const said = [...names].flatMap((each) => {
+  const concerned = new Set([...(isOverride ? ['overrides'] : []), 'strategy', name]);
+  const said = [...concerned].flatMap((each) => {
     const origin = origins.get(each);
     return origin === undefined ? [] : [`${each} from ${origin}`];
   });
