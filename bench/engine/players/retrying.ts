@@ -11,7 +11,11 @@ export class RetryingPlayer extends RedrivePlayer {
     const tally = new Tally(tasks);
     const engine = await this.create();
     // The breaker must not open: it is not what is measured.
-    const lane = { concurrency: CONCURRENCY, failures: 1_000_000, policy: { base: 0 } };
+    const lane = {
+      concurrency: CONCURRENCY,
+      failures: 1_000_000,
+      policy: { base: 0, jitter: 'none' as const },
+    };
     engine.handle('work', lane, (payload: Work, { attempt }) => {
       tally.begin();
       if (attempt === 1) throw failure;

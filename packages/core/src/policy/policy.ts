@@ -112,10 +112,12 @@ export function defined(policy: Policy): DefinedPolicy {
 
 function normalise(data: unknown, faults: Fault[]): DefinedPolicy {
   const fields = Object.keys(policyFields);
-  const { overrides, ...written } = readFields(data, policyFields, fields, '', faults) as {
-    overrides?: Values;
-    [name: string]: unknown;
-  };
+  return definedBy(readFields(data, policyFields, fields, '', faults), faults);
+}
+
+/** Of values that were read: what does not fit together becomes a fault. */
+export function definedBy(read: Values, faults: Fault[]): DefinedPolicy {
+  const { overrides, ...written } = read as { overrides?: Values; [name: string]: unknown };
   const values = completeFitting(written, '', faults);
   const names = Object.keys(overrides ?? {}).sort();
   if (names.length === 0) return new DefinedPolicy(values);

@@ -89,7 +89,7 @@ describe('a handler', () => {
     const told: { attempt: number; maxAttempts: number; id: string; remainingMs: number }[] = [];
     const engine = createTestEngine().handle(
       'orders',
-      { timeout: '7s', policy: { base: 1, maxAttempts: 3 } },
+      { timeout: '7s', policy: { base: 1, jitter: 'none', maxAttempts: 3 } },
       (_: unknown, { attempt, maxAttempts, id, remainingMs, signal }: HandlerContext) => {
         expect(signal.aborted).toBe(false);
         told.push({ attempt, maxAttempts, id, remainingMs });

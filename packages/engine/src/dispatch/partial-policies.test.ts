@@ -81,7 +81,7 @@ describe('the policy of a submit', () => {
       'strategy from the policy of this submit, jitter from the policy of the lane handler:a',
     );
     expect(await engine.submitMany([{ to: 'a', payload: 1, policy }])).toMatchObject([
-      { status: 'rejected', path: 'policy' },
+      { status: 'rejected', path: 'policy.jitter' },
     ]);
     expect(await engine.list({ limit: 1 })).toEqual([]);
     const both = { strategy: 'fixed', jitter: 'none' } as const;
@@ -108,7 +108,7 @@ describe('the policy of a submit', () => {
 
 describe('the policy of a report', () => {
   it('is that of its lane with the fields that it writes', async () => {
-    const { engine, stored } = stage({ lane: { policy: quick } });
+    const { engine, stored } = stage({ lanes: { 'queue:orders': { policy: quick } } });
     const messageId = '00000000-0000-4000-8000-000000000001';
     const to = { kind: 'queue', address: 'orders' };
     const failure = { class: 'transient' } as const;

@@ -59,6 +59,43 @@ describe('a policy that a submit wants', () => {
     expect(resolve(wire).fingerprint).toBe(whole.fingerprint);
   });
 
+  it('is merged once where it is written alike, and checked each time where it is not', () => {
+    const { resolve } = stage();
+    const one = resolve({ maxAttempts: 2 });
+    expect(resolve({ maxAttempts: 2 })).toBe(one);
+    expect(resolve({ maxAttempts: 2, base: undefined })).toBe(one);
+    expect(resolve({ maxAttempts: 3 }).maxAttempts).toBe(3);
+    const alive = { maxAttempts: 2, retryIf: () => true } as Policy;
+    expect(() => resolve(alive)).toThrow('is alive, not data');
+    expect(() => resolve({ maxAttempts: 2n } as object)).toThrow('whole number');
+    expect(() => resolve(null as never)).toThrow('is not an object of options');
+    const overrides = { 429: { maxAttempts: 5 } };
+    expect(resolve({ overrides }).for('429')?.maxAttempts).toBe(5);
+    for (let n = 0; n < 250; n++) expect(resolve({ base: n }).base).toBe(n);
+    expect(resolve({ base: 1 }).base).toBe(1);
+  });
+
+  it('of one lane is not that of another', () => {
+    const { store } = stage();
+    const lanes = { a: definePolicy({ base: 1 }), b: definePolicy({ base: 2 }) };
+    const of = (lane: string) => lanes[lane as 'a' | 'b'];
+    const nothing = () => undefined;
+    const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+    const policies = new Policies(
+      store,
+      log,
+      {},
+      {
+        policyOf: of,
+        policyLayers: (lane) => [{ policy: of(lane), origin: lane }],
+      },
+    );
+    const bases = ['a', 'b', 'a'].map(
+      (lane) => policies.resolve({ maxAttempts: 9 }, lane, '').base,
+    );
+    expect(bases).toEqual([1, 2, 1]);
+  });
+
   it('that does not fit its lane is refused, with where both were written', () => {
     const { resolve } = stage();
     expect(() => resolve({ strategy: 'schedule' })).toThrow('strategy from the submit');

@@ -56,6 +56,8 @@ export class Policies {
   readonly #stored = new Set<string>();
   /** With the task's own number of attempts. */
   readonly #variants = new WeakMap<DefinedPolicy, Map<number | 'once', DefinedPolicy>>();
+  /** By the policy of the lane, and what was written over it. */
+  readonly #mergedWith = new WeakMap<DefinedPolicy, Map<string, DefinedPolicy>>();
   readonly #most = new WeakMap<DefinedPolicy, number>();
 
   constructor(
@@ -74,9 +76,7 @@ export class Policies {
 
   /** The policy that a submit names, or that of its lane with the fields that the submit writes. */
   resolve(policy: string | Policy, lane: string, origin: string): DefinedPolicy {
-    if (typeof policy !== 'string') {
-      return layered([...this.#lanes.policyLayers(lane), { policy, origin }]);
-    }
+    if (typeof policy !== 'string') return this.#merged(policy, lane, origin);
     const known = this.#named.get(policy);
     if (known) return known;
     const near = nearest(policy, [...this.#named.keys()]);
@@ -84,6 +84,20 @@ export class Policies {
     const message = `There is no policy '${policy}' in this engine. ${hint}`;
     const fault = { path: 'policy', code: 'UNKNOWN_POLICY', message } as const;
     throw new EngineError('UNKNOWN_POLICY', message, { faults: [fault] });
+  }
+
+  /** Most submits write one of a few policies: those are merged once for each lane that differs. */
+  #merged(policy: Policy, lane: string, origin: string): DefinedPolicy {
+    const base = this.#lanes.policyOf(lane);
+    const merged = this.#mergedWith.get(base) ?? new Map<string, DefinedPolicy>();
+    const key = contentOf(policy);
+    let known = key === undefined ? undefined : merged.get(key);
+    if (known) return known;
+    known = layered([...this.#lanes.policyLayers(lane), { policy, origin }]);
+    if (key === undefined) return known;
+    if (merged.size >= MAX_VARIANTS) merged.clear();
+    this.#mergedWith.set(base, merged.set(key, known));
+    return known;
   }
 
   /** Keeps it in the store before the first task that refers to it. */
@@ -176,5 +190,18 @@ export class Policies {
       this.#known.delete(oldest);
       return;
     }
+  }
+}
+
+/** What was written, where two that are written alike are alike: JSON leaves out functions, which are faults. */
+function contentOf(policy: Policy): string | undefined {
+  const isPlain = (value: unknown) => typeof value !== 'object' || Array.isArray(value);
+  const values: unknown[] = Object.values(Object(policy) as object);
+  if (values.some((value) => typeof value === 'function' || !isPlain(value))) return undefined;
+  try {
+    return JSON.stringify(policy);
+  } catch {
+    // A bigint, say: whoever checks the policy says what is wrong with it.
+    return undefined;
   }
 }
