@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readOptions } from './options.ts';
+import { suiteNames } from './suites.ts';
 
 describe('readOptions', () => {
   it('reads suites, cases in a list or one by one, and flags', () => {
@@ -17,7 +18,7 @@ describe('readOptions', () => {
 
   it('names a suite that does not exist, and those that do', () => {
     expect(readOptions(['cores']).faults).toEqual([
-      'no suite cores; there are: core, engine, criterion, idempotency, inbox, route, service',
+      `no suite cores; there are: ${suiteNames.join(', ')}`,
     ]);
   });
 

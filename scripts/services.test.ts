@@ -13,7 +13,8 @@ describe('scripts/services', () => {
   it('lists every server, found or missing', () => {
     const { status, stdout } = run('list');
     expect(status).toBe(0);
-    for (const { name } of services) expect(stdout).toMatch(new RegExp(`^[✓✗] ${name} `, 'm'));
+    for (const { name } of services)
+      expect(stdout).toMatch(new RegExp(`^[✓✗] ${name.replaceAll(/[()]/g, '\\$&')} `, 'm'));
   });
 
   describeService('PostgreSQL 18', () => {

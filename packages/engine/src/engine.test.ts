@@ -395,6 +395,9 @@ describe('an error', () => {
 it('exports what a user needs, and no more', () => {
   expect(Object.keys(everything).sort()).toEqual([
     'EngineError',
+    'MAX_ENTRY_DELAY_MS',
+    'MAX_ENTRY_ID_LENGTH',
+    'MAX_ENTRY_PAYLOAD_BYTES',
     'actResults',
     'bodyMark',
     'createEngine',
@@ -411,6 +414,7 @@ it('exports what a user needs, and no more', () => {
     'reasons',
     'retryIn',
     'snooze',
+    'storeDelayQueue',
     'uuidOf',
   ]);
 });

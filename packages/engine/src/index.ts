@@ -48,7 +48,11 @@ export type { Delivery, Outcome, Run } from './ports/delivery.ts';
 export type * from './ports/inbox.ts';
 export { actResults, jobKey } from './ports/inbox.ts';
 export type * from './ports/delay-queue.ts';
-export { MAX_DELAY_MS, MAX_ID_LENGTH, MAX_PAYLOAD_BYTES } from './ports/delay-queue.ts';
+export {
+  MAX_DELAY_MS as MAX_ENTRY_DELAY_MS,
+  MAX_ID_LENGTH as MAX_ENTRY_ID_LENGTH,
+  MAX_PAYLOAD_BYTES as MAX_ENTRY_PAYLOAD_BYTES,
+} from './ports/delay-queue.ts';
 export type * from './ports/schedule.ts';
 export type { SharedStickyOptions, SharedStickyStore } from './ports/sticky.ts';
 export type {

@@ -84,7 +84,8 @@ export class Directory {
     idempotent?: boolean,
   ): string {
     if (typeof handler.run !== 'function') {
-      throw new EngineError('INVALID_ENGINE', `The handler '${name}' is not a function.`);
+      const order = 'Options come before it: handle(name, options, fn).';
+      throw new EngineError('INVALID_ENGINE', `The handler '${name}' is not a function. ${order}`);
     }
     if (this.handlers.has(name)) {
       throw new EngineError('INVALID_ENGINE', `There is a handler '${name}' already.`);

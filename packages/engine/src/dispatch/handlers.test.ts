@@ -229,8 +229,16 @@ describe('a handler', () => {
 
 describe('registering a handler', () => {
   it.each<[string, unknown[], string]>([
-    ['no function', ['a', { schema: undefined }], "The handler 'a' is not a function."],
-    ['nothing but a name', ['a'], "The handler 'a' is not a function."],
+    [
+      'no function',
+      ['a', { schema: undefined }],
+      "The handler 'a' is not a function. Options come before it: handle(name, options, fn).",
+    ],
+    [
+      'nothing but a name',
+      ['a'],
+      "The handler 'a' is not a function. Options come before it: handle(name, options, fn).",
+    ],
     ['one of the same name', ['taken', () => 1], "There is a handler 'taken' already."],
   ])('refuses %s', (_, args, message) => {
     const engine = createTestEngine().handle('taken', () => undefined);

@@ -238,10 +238,16 @@ export function checkedLimit(limit: unknown): number {
 }
 
 export function checkedLane(lane: unknown): string {
+  if (typeof lane === 'string' && lane.startsWith('delay-queue:')) {
+    const message = `'${lane.slice(0, 60)}' holds wake-ups that are not delivered by lanes. Pause what they wake.`;
+    throw refused('INVALID_TASK', 'lane', message);
+  }
   if (typeof lane === 'string' && /^[a-z][a-z0-9_-]*:./.test(lane) && isCleanText(lane, MAX_LANE)) {
     return lane;
   }
-  throw refused('INVALID_TASK', 'lane', "A lane is 'handler:name', 'queue:name', or an origin.");
+  const message =
+    "A lane is 'handler:name', 'queue:name', or the origin of a URL ('https://host').";
+  throw refused('INVALID_TASK', 'lane', message);
 }
 
 function isCleanText(text: string, maxBytes: number): boolean {

@@ -1,7 +1,7 @@
 /** Wake-ups: what goes into the queues, and comes out of them when it is due. */
 import { createHash } from 'node:crypto';
 import type { DelayedEntry } from '@redrive/engine';
-import { MAX_DELAY_MS, MAX_ID_LENGTH } from '@redrive/engine';
+import { MAX_ENTRY_DELAY_MS, MAX_ENTRY_ID_LENGTH } from '@redrive/engine';
 import { lookSoon } from '../model/claims.ts';
 import type { Lane } from '../model/retry-config.ts';
 import { inTime } from './in-time.ts';
@@ -91,7 +91,7 @@ function keyOf({ dueAtMs, ...wakeUp }: WakeUp): string {
 
 function idOf({ notificationId, deviceId, attempt }: Omit<WakeUp, 'lane' | 'dueAtMs'>): string {
   const id = `${notificationId}:${deviceId}:${attempt}`;
-  if (id.length <= MAX_ID_LENGTH) return id;
+  if (id.length <= MAX_ENTRY_ID_LENGTH) return id;
   // Some ids of devices are tokens. What the entry is about stands in its payload.
   return `${notificationId}:${createHash('sha256').update(deviceId).digest('hex')}:${attempt}`;
 }
@@ -101,7 +101,7 @@ function entryOf(wakeUp: WakeUp, nowMs: number): DelayedEntry {
   const payload = { notification_id: notificationId, device_id: deviceId, attempt };
   return {
     id: idOf(wakeUp),
-    delayMs: Math.min(Math.max(0, Math.ceil(dueAtMs - nowMs)), MAX_DELAY_MS),
+    delayMs: Math.min(Math.max(0, Math.ceil(dueAtMs - nowMs)), MAX_ENTRY_DELAY_MS),
     payload: Buffer.from(JSON.stringify(payload)),
     key: notificationId,
   };

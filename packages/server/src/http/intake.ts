@@ -7,10 +7,10 @@ import {
   type TaskContext,
   uuidOf,
 } from '@redrive/engine';
-import type { Failure } from 'redrive';
+import { definePolicy, type Failure, isConfigError } from 'redrive';
 import type { Static } from 'typebox';
 import { readDestination } from './reading/destination.ts';
-import type { WireFault } from './reading/faults.ts';
+import { type WireFault, wireFaults } from './reading/faults.ts';
 import { readBase64 } from './reading/payload.ts';
 import { isRetryMessage, readRetryMessage } from './retry-message-item.ts';
 import { RetryItem } from './schemas/retries.ts';
@@ -49,6 +49,8 @@ function wishOfItem(given: unknown, around: Around): Wish {
   const payload = isWhole('/payload') ? payloadOf(item) : undefined;
   if (read && 'fault' in read) faults.push(read.fault);
   if (payload && 'fault' in payload) faults.push(payload.fault);
+  // Without other faults the engine looks at the policy, laid over the one that would have applied.
+  if (faults.length > 0) faults.push(...policyFaults(item.policy));
   if (faults.length > 0 || !read || 'fault' in read || !payload || 'fault' in payload) {
     return { type: 'faulty', faults };
   }
@@ -61,6 +63,17 @@ function wishOfItem(given: unknown, around: Around): Wish {
         submission: submissionOf(item, destination, payload.value, context, around.key),
       }
     : failureOf(item, item.retry_count, destination, payload.value, context, around.key);
+}
+
+function policyFaults(policy: unknown): WireFault[] {
+  if (typeof policy !== 'object' || policy === null) return [];
+  try {
+    definePolicy(policy);
+    return [];
+  } catch (error) {
+    if (!isConfigError(error)) throw error;
+    return wireFaults(error.faults, ['policy']);
+  }
 }
 
 function submissionOf(

@@ -690,11 +690,24 @@ describe('a RetryMessage, as consumers publish it to the retry queue', () => {
 
 it('a request with faults of several kinds is told all of them at once', async () => {
   const { post } = await stage();
-  const answer = await post(url, { destination: 'ftp://x', due_at: 'soon', max_retries: -1 });
+  const policy = { maxAttemps: 3, base: '2 lightyears' };
+  const answer = await post(url, {
+    destination: 'ftp://x',
+    due_at: 'soon',
+    max_retries: -1,
+    policy,
+  });
   expect(answer.status).toBe(400);
   expect(
     listAt(answer.body, 'errors')
       .map((one) => textAt(one, 'path'))
       .sort(),
-  ).toEqual(['/destination', '/due_at', '/max_retries', '/payload']);
+  ).toEqual([
+    '/destination',
+    '/due_at',
+    '/max_retries',
+    '/payload',
+    '/policy/base',
+    '/policy/maxAttemps',
+  ]);
 });

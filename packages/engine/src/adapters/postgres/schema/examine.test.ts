@@ -44,7 +44,11 @@ describePostgres(({ version, freshDatabase: fresh }) => {
     expect(tables.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['redrive_audit', 'redrive_inbox', 'retry_queue']),
     );
-    for (const { rows, tableBytes } of tables) expect([rows, tableBytes >= 0]).toEqual([0, true]);
+    // Keys have a row that says which version of their table it is.
+    for (const { name, rows, tableBytes } of tables) {
+      const most = name.startsWith('redrive_idempotency') ? 1 : 0;
+      expect([rows <= most, tableBytes >= 0], name).toEqual([true, true]);
+    }
     expect(connections.used).toBeGreaterThanOrEqual(2);
     expect(connections.max - connections.reserved).toBeGreaterThan(connections.used);
   });
