@@ -483,3 +483,19 @@ it('what lets its followers pass says so in one of two words', async () => {
     faults: [{ path: 'onDead', message: "It is 'block' or 'release'." }],
   });
 });
+
+describe('a payload that JSON would lose without a word', () => {
+  it.each([
+    [new Map([['a', 1]]), 'a Map or a Set'],
+    [new Set([1]), 'a Map or a Set'],
+    [() => 1, 'a function'],
+    [NaN, 'NaN'],
+    [-Infinity, '-Infinity'],
+  ])('is refused: %s', async (payload, word) => {
+    const engine = createTestEngine().handle('a', () => undefined);
+    await expect(engine.submit('a', payload)).rejects.toMatchObject({
+      code: 'INVALID_PAYLOAD',
+      message: expect.stringContaining(`JSON cannot hold ${word}`) as string,
+    });
+  });
+});

@@ -29,10 +29,14 @@ export class UnservedLanes {
     );
   }
 
-  /** For whoever submitted a task there: a sentence where the name is probably a slip. */
+  /** For whoever submitted a task there: a sentence where the name is probably a slip, or nobody here delivers such. */
   warningFor(lane: string): string | undefined {
+    if (!this.#known.has(lane)) return undefined;
     const near = this.#known.get(lane);
-    if (near === undefined) return undefined;
+    if (near === undefined) {
+      if (lane.startsWith(HANDLER)) return undefined;
+      return `This process cannot deliver to '${lane}', so the task waits for another one. Is its broker configured?`;
+    }
     const name = lane.slice(HANDLER.length);
     return `There is no handler '${name}' in this process, so the task waits for another one. Did you mean '${near}'?`;
   }

@@ -104,6 +104,8 @@ export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
   let bytes: Uint8Array;
   if (payload instanceof Uint8Array) bytes = payload;
   else {
+    const lost = lostInJson(payload);
+    if (lost !== undefined) throw refused('INVALID_PAYLOAD', 'payload', lost);
     let json: string | undefined;
     try {
       json = JSON.stringify(payload);
@@ -125,6 +127,17 @@ export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
   }
   // A copy of the caller's own, who may change it before it is stored. Not by slice: that of a Buffer copies nothing.
   return bytes === payload ? new Uint8Array(bytes) : bytes;
+}
+
+/** JSON takes these without a word, and something else arrives. What lies deeper is not looked at: that would cost every submit. */
+function lostInJson(payload: unknown): string | undefined {
+  const kind = typeof payload;
+  if (kind === 'object' && !(payload instanceof Map || payload instanceof Set)) return undefined;
+  if (kind === 'object')
+    return 'JSON cannot hold a Map or a Set: it would arrive as {}. Submit an array or an object.';
+  if (kind === 'function' || kind === 'symbol') return `JSON cannot hold a ${kind}. Submit data.`;
+  if (kind !== 'number' || Number.isFinite(payload)) return undefined;
+  return `JSON cannot hold ${String(payload)}: it would arrive as null. Submit null, or a text.`;
 }
 
 /** The task that a submission asks for. Its id is its own, or that of its key, or a new one. */

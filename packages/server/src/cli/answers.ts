@@ -97,6 +97,7 @@ export const isReceipt = object<Receipt>({
   message_id: text,
   status: text,
   due_at: maybe(text),
+  warning: maybe(text),
 });
 
 export const isReceipts = object<Receipts>({

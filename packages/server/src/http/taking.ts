@@ -19,8 +19,13 @@ export async function takeOne(
 ): Promise<Static<typeof Receipt>> {
   const wish = wishOf(item, around);
   if (wish.type === 'faulty') throw invalid(wish.faults);
-  const { id, status } = await handIn(engine, wish);
-  if (status === 'accepted') return newReceipt(wish, id, item as GivenItem);
+  const answer = await handIn(engine, wish);
+  const { id, status } = answer;
+  if (status === 'accepted') {
+    const { warning } = answer as Submitted;
+    const receipt = newReceipt(wish, id, item as GivenItem);
+    return warning === undefined ? receipt : { ...receipt, warning };
+  }
   const task = await engine.get(id, wish.destination);
   if (!task) {
     throw new Problem('TASK_UNKNOWN', 'It was known, and deleted in this very moment. Ask again.');

@@ -141,6 +141,7 @@ async function one(
   };
   const accepted = `${paint('green', 'accepted')}  ${shown(id)}${due === undefined ? '' : `, due ${moment(due, client.nowMs())}`}`;
   output.say(told[result] ?? accepted, `redrive show ${shown(id)} follows it.`);
+  if (receipt.warning != null) output.say(paint('yellow', shown(receipt.warning)));
   return exits.ok;
 }
 

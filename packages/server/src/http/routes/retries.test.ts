@@ -711,3 +711,13 @@ it('a request with faults of several kinds is told all of them at once', async (
     '/policy/maxAttemps',
   ]);
 });
+
+it('a message for a broker that this instance lacks is taken, with a warning', async () => {
+  const { post, engine } = await stage();
+  await engine.start();
+  const answer = await post(url, { destination: 'queue:orders', payload: 1 });
+  expect(answer).toMatchObject({
+    status: 202,
+    body: { warning: expect.stringContaining("cannot deliver to 'queue:orders'") as string },
+  });
+});

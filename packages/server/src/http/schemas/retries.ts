@@ -226,6 +226,9 @@ export const Receipt = Type.Object(
     ...identity,
     ...Type.Partial(Type.Object(standing)).properties,
     ...further,
+    warning: Type.Optional(
+      Type.String({ description: 'It is stored, but this instance cannot deliver it: why.' }),
+    ),
   },
   {
     $id: 'Receipt',
