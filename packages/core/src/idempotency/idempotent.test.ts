@@ -751,7 +751,7 @@ describe('the lease', () => {
     const memory = memoryIdempotency({ clock: s.clock });
     const store: IdempotencyStore = {
       ...memory,
-      claim: (request) => later(s, 1000, memory.claim(request)),
+      claim: async (request) => later(s, 1000, await memory.claim(request)),
     };
     const run = vi.fn<() => void>();
     const late = failing(idempotent(store, 'k', run, { clock: s.clock, lease: 1000 }));

@@ -36,7 +36,9 @@ describeService('Kafka', () => {
       if (api !== joinGroupV7.api) return call(...args);
       const answer = call(...args) as Promise<joinGroupV7.JoinGroupResponse>;
       // Its request is under way, and the group waits for the answer.
-      queueMicrotask(() => (stopped ??= group.stop()));
+      queueMicrotask(() => {
+        stopped ??= group.stop();
+      });
       const response = await answer;
       given ??= response.memberId;
       return response;

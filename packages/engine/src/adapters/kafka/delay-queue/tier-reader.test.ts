@@ -18,7 +18,9 @@ function setup(isSetAside = true) {
     setAside: async () => isSetAside,
   };
   const send = (records: readonly OutRecord[]) =>
-    new Promise<void>((stored) => void sent.push({ records, stored }));
+    new Promise<void>((stored) => {
+      sent.push({ records, stored });
+    });
   const at = { topic: 'p.wait-1', partition: 0, start: 0 };
   const reader = new TierReader(at, kit, { tier: tiers.waits[0]!, tiers, send });
   return { time, reader, sent };

@@ -30,7 +30,10 @@ describeService('Redis', () => {
   };
   const schedule = (ids: string[], delayMs = 0) =>
     evaluate('schedule', [
-      ...['channel', '0', '1000', '0'],
+      'channel',
+      '0',
+      '1000',
+      '0',
       ...ids.flatMap((id) => [id, `${delayMs}`, '\0x']),
     ]);
   const claim = async (token: string, limit = 10) => {
