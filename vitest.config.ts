@@ -16,7 +16,7 @@ const slow = [
   'test/docs/{examples,dead-letters,quick-start}.test.ts',
   'packages/engine/src/adapters/{rabbitmq,nats}/{consume,outages,publisher}.test.ts',
   // Kafka takes seconds to start, and much memory: no test that needs it is in `npm test`.
-  'packages/engine/src/adapters/kafka/**/{conformance,consume,outages,processes,producer,publish,queue}.test.ts',
+  'packages/engine/src/adapters/kafka/**/{conformance,consume,group,outages,processes,producer,publish,queue}.test.ts',
   'packages/engine/src/adapters/nats/{cluster,idempotency/*,operations/lost-answers}.test.ts',
   'packages/engine/src/adapters/sqlite/processes.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',

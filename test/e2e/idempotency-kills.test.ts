@@ -72,7 +72,7 @@ function killing(store: () => Job['store']): void {
       const second = await run(job);
       const after = readFileSync(effects, 'utf8').length;
       const isRefused = second.code === 1 && second.error.includes('IDEMPOTENCY_ABANDONED');
-      expect({ output: second.output, isRefused, after }).toEqual(
+      expect({ output: second.output, isRefused, after }, second.error).toEqual(
         expected === 'refused'
           ? { output: '', isRefused: true, after: before }
           : { output: '"paid"', isRefused: false, after: expected },

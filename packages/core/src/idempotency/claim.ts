@@ -78,31 +78,28 @@ function tryClaim(call: Call): MaybePromise<Claimed | Held> {
   signal?.throwIfAborted();
   const request: ClaimRequest = { key, owner, fingerprint, leaseMs, takeOver };
   const asked = () => {
-    call.sentAtMs = clock.monotonic();
-    return store.claim(request);
+    const sentAtMs = (call.sentAtMs = clock.monotonic());
+    const answer = store.claim(request);
+    if (!isThenable(answer) || store.transactional) return answer;
+    return answer.then((late) => {
+      const isOver = clock.monotonic() - sentAtMs >= leaseMs;
+      if (late.state !== 'claimed' || !isOver) return late;
+      // Somebody else may have the key by now. Asked once more, the store says who has it.
+      throw new Error('its answer came after the lease was over');
+    });
   };
   // After a statement that failed, a transaction takes no more: the first error is the one that says why.
   const maxAttempts = store.transactional ? 1 : undefined;
   const answer = ask(asked, { clock, timeoutMs, maxAttempts });
   if (!isThenable(answer)) return readAnswer(call, answer);
   return answer.then(
-    (late) => readLate(call, late),
+    (late) => readAnswer(call, late),
     (error: unknown) => {
       // A claim whose answer was lost would else hold the key for a lease. A transaction is rolled back anyway.
       if (!store.transactional) void letGo(call);
       return unclaimed(call, error);
     },
   );
-}
-
-/** An answer that took its time. */
-function readLate(call: Call, answer: ClaimAnswer): MaybePromise<Claimed | Held> {
-  const { clock, leaseMs } = call.settings;
-  const isOver = !call.store.transactional && clock.monotonic() - call.sentAtMs >= leaseMs;
-  if (answer.state !== 'claimed' || !isOver) return readAnswer(call, answer);
-  // Somebody else may have the key by now. A transaction has no lease.
-  void letGo(call);
-  return unclaimed(call, new Error('its answer came after the lease was over'));
 }
 
 function readAnswer(call: Call, answer: ClaimAnswer): MaybePromise<Claimed | Held> {

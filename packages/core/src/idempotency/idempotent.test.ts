@@ -751,22 +751,60 @@ describe('the lease', () => {
     const memory = memoryIdempotency({ clock: s.clock });
     const store: IdempotencyStore = {
       ...memory,
-      claim: async (request) => {
-        const answer = await memory.claim(request);
-        await s.clock.advance(1000);
-        return answer;
-      },
+      claim: async (request) => later(s, 1000, await memory.claim(request)),
     };
     const run = vi.fn<() => void>();
-    const late = idempotent(store, 'k', run, { clock: s.clock, lease: 1000 });
-    await expect(late).rejects.toMatchObject({
+    const late = failing(idempotent(store, 'k', run, { clock: s.clock, lease: 1000 }));
+    await s.clock.advance(10_000);
+    expect(await late).toMatchObject({
       code: 'IDEMPOTENCY_STORE_FAILED',
       message: expect.stringContaining('came after the lease was over') as string,
     });
     expect(run).not.toHaveBeenCalled();
     expect(memory.read('k')).toBeUndefined();
     const open = { clock: s.clock, lease: 1000, whenStoreFails: 'run' } as const;
-    expect(await idempotent(store, 'k', ({ fencingToken }) => fencingToken, open)).toBeUndefined();
+    const unprotected = idempotent(store, 'k', ({ fencingToken }) => fencingToken, open);
+    await s.clock.advance(10_000);
+    expect(await unprotected).toBeUndefined();
+  });
+
+  it('asks once more where only the first answer came after the lease, as that of a slow connection', async () => {
+    const s = stage();
+    const memory = memoryIdempotency({ clock: s.clock });
+    const answers: string[] = [];
+    const store: IdempotencyStore = {
+      ...memory,
+      claim: async (request) => {
+        const answer = await memory.claim(request);
+        return later(s, answers.push(answer.state) === 1 ? 1000 : 0, answer);
+      },
+    };
+    const called = idempotent(store, 'k', () => 'done', { clock: s.clock, lease: 1000 });
+    await s.clock.advance(10_000);
+    expect(await called).toBe('done');
+    expect(answers).toEqual(['claimed', 'claimed']);
+  });
+
+  it('waits for who took over while its first answer was on its way', async () => {
+    const s = stage();
+    const memory = memoryIdempotency({ clock: s.clock });
+    const run = vi.fn<() => string>(() => 'mine');
+    let isFirst = true;
+    const store: IdempotencyStore = {
+      ...memory,
+      claim: async (request) => {
+        const answer = memory.claim(request);
+        if (!isFirst) return answer;
+        isFirst = false;
+        await later(s, 1000, undefined);
+        await idempotent(memory, 'k', () => 'theirs', { clock: s.clock, lease: 1000 });
+        return answer;
+      },
+    };
+    const called = idempotent(store, 'k', run, { clock: s.clock, lease: 1000 });
+    await s.clock.advance(10_000);
+    expect(await called).toBe('theirs');
+    expect(run).not.toHaveBeenCalled();
   });
 
   it('runs the work of a transaction, which has no lease, however late the answer', async () => {
@@ -783,6 +821,13 @@ describe('the lease', () => {
     expect(await idempotent(store, 'k', () => 1, { clock: s.clock, lease: 1000 })).toBe(1);
   });
 });
+
+/** An answer that takes its time. */
+function later<T>({ clock }: ReturnType<typeof stage>, ms: number, answer: T): Promise<T> {
+  return new Promise((resolve) => {
+    clock.setTimer(() => resolve(answer), ms);
+  });
+}
 
 describe('a cleared key', () => {
   it('is lost for the owner that still runs, and its result is not recorded', async () => {

@@ -3,7 +3,7 @@ import type { Failure } from 'redrive';
 import { forPeople, keptOf, type Moved, type MoveRules, told, written } from './moves.ts';
 import type { DeliveryRecord, NotificationRecord } from './notification.ts';
 import { afterQuietHours, quietHoursOf } from './quiet-hours.ts';
-import { deliveryOf, withDelivery } from './record.ts';
+import { deliveryOf, withDeliveries } from './record.ts';
 import { isFinal, walk } from './states.ts';
 
 interface ClaimRequest {
@@ -204,8 +204,7 @@ export function looked(
   { firstMs, longestMs }: WakePause,
   rules: MoveRules,
 ): { record: NotificationRecord; deviceIds: string[] } {
-  let after = record;
-  const deviceIds: string[] = [];
+  const changed: [string, DeliveryRecord][] = [];
   for (const [deviceId, delivery] of Object.entries(record.deliveries)) {
     if (delivery.wakeAtMs === undefined || delivery.wakeAtMs > nowMs) continue;
     const wakes = (delivery.wakes ?? 0) + 1;
@@ -214,8 +213,9 @@ export function looked(
     const dueMs = isEarly ? (delivery.dueAtMs ?? 0) + rules.graceMs : 0;
     const wakeAtMs = Math.max(nowMs + pauseMs, dueMs);
     const { unscheduled: _, ...rest } = delivery;
-    after = withDelivery(after, deviceId, { ...rest, wakes, wakeAtMs }, nowMs);
-    deviceIds.push(deviceId);
+    changed.push([deviceId, { ...rest, wakes, wakeAtMs }]);
   }
-  return { record: after, deviceIds };
+  if (changed.length === 0) return { record, deviceIds: [] };
+  const deviceIds = changed.map(([deviceId]) => deviceId);
+  return { record: withDeliveries(record, changed, nowMs), deviceIds };
 }

@@ -43,7 +43,16 @@ export function withDelivery(
   delivery: DeliveryRecord,
   nowMs: number,
 ): NotificationRecord {
-  const deliveries = { ...record.deliveries, [deviceId]: delivery };
+  return withDeliveries(record, [[deviceId, delivery]], nowMs);
+}
+
+/** With several at once: each by itself would copy all of them anew. */
+export function withDeliveries(
+  record: NotificationRecord,
+  changed: readonly (readonly [deviceId: string, delivery: DeliveryRecord])[],
+  nowMs: number,
+): NotificationRecord {
+  const deliveries = { ...record.deliveries, ...Object.fromEntries(changed) };
   const all = Object.values(deliveries);
   const { wakeAtMs: _, ...rest } = record;
   const wakeAtMs = earliest(all);

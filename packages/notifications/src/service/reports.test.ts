@@ -64,7 +64,7 @@ describe('reports', () => {
     await scene.service.reportFailures(
       Array.from({ length: 100 }, (_, i) => ({ ...failure(), notificationId: `m${i}` })),
     );
-    expect(calls.slice(0, 4)).toEqual(['find', 'addAttempts', 'inactiveSince', 'write']);
+    expect(calls.slice(0, 4)).toEqual(['find', 'inactiveSince', 'write', 'addAttempts']);
     // Clearing the flags of 100 events is one more read and one more write.
     await scene.clock.advance(0);
     expect(calls.slice(4)).toEqual(['find', 'write']);
@@ -105,6 +105,41 @@ describe('reports', () => {
     expect(scene.queues.urgent.ids()).toEqual(['n1:d1:2']);
     await scene.clock.advance('5s');
     expect(await stuck).toMatchObject({ decision: 'scheduled' });
+  });
+
+  it('of an instance that died between its two writes are retried though nobody reports again', async () => {
+    const repository = memoryNotifications();
+    const scene = await stage({ repository });
+    const dead = Promise.withResolvers<never>();
+    let writes = 0;
+    const onlyFirst = <A extends unknown[], R>(write: (...args: A) => Promise<R>) => {
+      return (...args: A) => ((writes += 1) > 1 ? dead.promise : write(...args));
+    };
+    const dying = scene.another({
+      consume: false,
+      repository: {
+        ...scene.repository,
+        open: async () => undefined,
+        close: async () => undefined,
+        find: (ids) => repository.find(ids),
+        inactiveSince: (ids) => repository.inactiveSince(ids),
+        addAttempts: onlyFirst((attempts) => repository.addAttempts(attempts)),
+        write: onlyFirst((records) => repository.write(records)),
+      },
+    });
+    await scene.service.create(notification());
+    const unanswered = dying.reportFailure(failure());
+    await scene.clock.advance('5m');
+    expect(writes).toBeGreaterThan(1);
+    expect(scene.delivered).toMatchObject([{ deviceId: 'd1', attempt: 2 }]);
+    dead.reject(new Error('dead'));
+    await expect(unanswered).rejects.toThrow('dead');
+    // Repeated, it adds what is missing.
+    expect(await scene.service.reportFailure(failure())).toMatchObject({ decision: 'duplicate' });
+    const numbers = (await scene.service.attempts('n1', { limit: 9 })).map(
+      ({ attemptNumber }) => attemptNumber,
+    );
+    expect(numbers).toEqual([1, 2]);
   });
 
   it('that are repeated add no entry to a queue that cannot deduplicate', async () => {

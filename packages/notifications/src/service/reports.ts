@@ -81,22 +81,35 @@ export class Reports {
     read: ReadRecords,
     nowMs: number,
   ): Promise<ReportAnswer[]> {
-    const { repository, writer, tell } = this.#parts;
-    const attempts = reports.map((report) => attemptOf(report, nowMs));
-    const [areNew, facts] = await Promise.all([
-      repository.addAttempts(attempts),
+    const { writer } = this.#parts;
+    // Who takes over a lost lease looks for the outcome of the attempt: it is recorded before anything else.
+    const leased = reports.filter(({ lease }) => lease !== undefined);
+    const [facts] = await Promise.all([
       this.#factsOf(reports, read, nowMs),
+      this.#record(leased, nowMs),
     ]);
-    for (const [i, { status }] of attempts.entries())
-      if (areNew[i]) tell({ type: 'attempted', status });
     await this.#markDevices(reports, read, facts);
     const changes = reports.map((report): RecordChange<Outcome | 'lease_lost'> => ({
       id: report.report.notificationId,
       apply: (record) => this.#change(record, report, facts.get(report.report.deviceId)!, nowMs),
     }));
     const applied = await writer.apply(changes, read);
+    // Nobody looks for those of others: they are recorded after the write, which wakes somebody if this process dies here.
+    const others = reports.filter(
+      ({ lease }, i) => lease === undefined && !('error' in applied[i]!),
+    );
+    await this.#record(others, nowMs);
     await this.#follow(reports, applied);
     return reports.map((report, i) => answerOf(report, applied[i]!, nowMs));
+  }
+
+  async #record(reports: readonly Report[], nowMs: number): Promise<void> {
+    if (reports.length === 0) return;
+    const { repository, tell } = this.#parts;
+    const attempts = reports.map((report) => attemptOf(report, nowMs));
+    const areNew = await repository.addAttempts(attempts);
+    for (const [i, { status }] of attempts.entries())
+      if (areNew[i]) tell({ type: 'attempted', status });
   }
 
   #change(

@@ -14,6 +14,8 @@ export interface WakeUp {
   attempt: number;
   lane: Lane;
   dueAtMs: number;
+  /** The attempt waits again. Its entry may still be in hand, so that a queue would take one of the same id for known. */
+  isAgain?: true;
 }
 
 /** How soon the sweeper looks at what could not be scheduled. */
@@ -85,15 +87,16 @@ export class WakeUps {
 }
 
 /** A due time that was moved is another wake-up. */
-function keyOf({ dueAtMs, ...wakeUp }: WakeUp): string {
-  return `${idOf(wakeUp)} ${dueAtMs}`;
+function keyOf(wakeUp: WakeUp): string {
+  return `${idOf(wakeUp)} ${wakeUp.dueAtMs}`;
 }
 
-function idOf({ notificationId, deviceId, attempt }: Omit<WakeUp, 'lane' | 'dueAtMs'>): string {
-  const id = `${notificationId}:${deviceId}:${attempt}`;
+function idOf({ notificationId, deviceId, attempt, dueAtMs, isAgain }: WakeUp): string {
+  const which = isAgain ? `${attempt}:${dueAtMs}` : `${attempt}`;
+  const id = `${notificationId}:${deviceId}:${which}`;
   if (id.length <= MAX_ENTRY_ID_LENGTH) return id;
   // Some ids of devices are tokens. What the entry is about stands in its payload.
-  return `${notificationId}:${createHash('sha256').update(deviceId).digest('hex')}:${attempt}`;
+  return `${notificationId}:${createHash('sha256').update(deviceId).digest('hex')}:${which}`;
 }
 
 function entryOf(wakeUp: WakeUp, nowMs: number): DelayedEntry {

@@ -100,6 +100,30 @@ describe('a wake-up', () => {
 });
 
 describe('a delivery', () => {
+  it('that was not sent comes again in time, though its entry is still in hand', async () => {
+    const slow = Promise.withResolvers<void>();
+    const got: string[] = [];
+    const scene = await stage({
+      concurrency: 1,
+      deliver: async ({ deviceId }) => {
+        got.push(deviceId);
+        if (got.length === 1) return { outcome: 'not_sent', delayMs: 1000 };
+        if (deviceId === 'd2') await slow.promise;
+        return { outcome: 'delivered' };
+      },
+    });
+    // All of them are due at once, and so in one batch.
+    await scene.service.create(notification({ scheduledAtMs: scene.clock.now() + 3_600_000 }));
+    const devices = ['d1', 'd2', 'd3'];
+    await scene.service.reportFailures(devices.map((deviceId) => ({ ...failure(), deviceId })));
+    await scene.clock.advance('1h');
+    expect(got).toEqual(['d1', 'd2']);
+    await scene.clock.advance(500);
+    slow.resolve();
+    await scene.clock.advance(600);
+    expect(got).toEqual(['d1', 'd2', 'd3', 'd1']);
+  });
+
   it('that takes too long has failed, and its late answer changes nothing', async () => {
     const late = Promise.withResolvers<void>();
     const signals: AbortSignal[] = [];

@@ -283,7 +283,8 @@ export class Waker {
     if (!applied || 'error' in applied || !applied.result) return;
     tell({ type: 'postponed', lane, reason: 'not_sent' });
     const { dueAtMs } = applied.result;
-    await wakeUps.schedule([{ notificationId, deviceId, attempt, lane, dueAtMs }]);
+    const wakeUp = { notificationId, deviceId, attempt, lane, dueAtMs };
+    await wakeUps.schedule([{ ...wakeUp, isAgain: true }]);
   }
 }
 

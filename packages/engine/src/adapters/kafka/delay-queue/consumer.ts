@@ -296,7 +296,7 @@ export class KafkaDelayConsumer implements DelayConsumer {
   }
 
   /** Nothing vanishes: who wrote it may want it back. */
-  async #setAside(from: FetchTarget, record: FetchedRecord, why: string): Promise<void> {
+  async #setAside(from: FetchTarget, record: FetchedRecord, why: string): Promise<boolean> {
     const { settings, producer, topics } = this.#parts;
     const { topic, partition } = from;
     const { offset, key, value } = record;
@@ -311,7 +311,7 @@ export class KafkaDelayConsumer implements DelayConsumer {
     // A tombstone stays one: the library writes null though its types do not say so.
     const copy = { topic: topics.unreadable, key, value: value as Buffer, headers, bytes: 0 };
     const bytes = (key?.length ?? 0) + (value?.length ?? 0) + 1000;
-    await this.#send(producer, [{ ...copy, bytes }], () => this.#isStopping);
+    return this.#send(producer, [{ ...copy, bytes }], () => this.#isStopping);
   }
 
   #commitSoon(): void {

@@ -11,7 +11,7 @@ function setup() {
     // For people: nothing may be handed over by it.
     estimateMs: () => time.nowMs + 60_000,
     changed: () => {},
-    setAside: async () => {},
+    setAside: async () => true,
   };
   const reader = new DueReader({ topic: 't', partition: 0, start: 0 }, kit, room);
   return { time, room, reader };

@@ -12,8 +12,8 @@ export interface ReaderKit {
   readonly estimateMs: () => number;
   /** Something may be due, or its answer is written. */
   readonly changed: () => void;
-  /** Keeps a record that is not ours, and resolves when that is durable. */
-  readonly setAside: (from: FetchTarget, record: FetchedRecord, why: string) => Promise<void>;
+  /** Keeps a record that is not ours. True: that is durable. False: it was given up, and whoever comes next does it. */
+  readonly setAside: (from: FetchTarget, record: FetchedRecord, why: string) => Promise<boolean>;
 }
 
 /** A partition that this consumer has. */
@@ -74,8 +74,7 @@ export abstract class Reader implements FetchTarget {
   }
 
   async #setAside(record: FetchedRecord, why: string): Promise<void> {
-    await this.kit.setAside(this, record, why);
-    this.done(record.offset);
+    if (await this.kit.setAside(this, record, why)) this.done(record.offset);
   }
 
   protected done(offset: number): void {

@@ -64,7 +64,9 @@ export class TierReader extends Reader {
     await this.#send(records);
     this.#isHopping = false;
     if (this.isLost) return;
-    this.#waiting.splice(0, ready.length);
+    // Fetched anew meanwhile, it has others.
+    const written = new Set(ready);
+    this.#waiting = this.#waiting.filter((one) => !written.has(one));
     for (const { record } of ready) this.done(record.offset);
     this.kit.changed();
   }

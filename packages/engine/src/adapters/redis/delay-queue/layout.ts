@@ -53,8 +53,8 @@ function bytesOf(part: Buffer): Uint8Array {
   return new Uint8Array(part);
 }
 
-/** Entries in one call of a script. More would hold up the server's other clients. */
-const MAX_ENTRIES = 500;
+/** Entries in one call of a script. More would hold up the server's other clients, and `unpack` fails at 8000 values. */
+export const MAX_ENTRIES = 500;
 const MAX_BYTES = 512 * 1024;
 
 /** What belongs together by slot, in parts that one call of a script may have. */

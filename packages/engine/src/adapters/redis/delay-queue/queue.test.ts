@@ -102,6 +102,21 @@ describeService('Redis', () => {
     expect(said).toEqual([expect.stringContaining('maxmemory-policy')]);
   });
 
+  test('hands over what is due by the thousand to a consumer that takes as many as it may', async () => {
+    const queue = await open();
+    await queue.schedule([...Array(9000).keys()].map((n) => entry(`${n}`)));
+    const got = new Set<string>();
+    await queue.consume(
+      async (batch) => {
+        for (const { id } of batch) got.add(id);
+        return batch.map(() => ({ type: 'done' }));
+      },
+      { maxBatch: 10_000 },
+    );
+    await vi.waitFor(async () => expect(await queue.depth()).toBe(0), 10_000);
+    expect(got.size).toBe(9000);
+  });
+
   test('leaves nothing behind in Redis but its number of slots', async () => {
     const queue = await open({ slots: 2 });
     await queue.schedule([...Array(50).keys()].map((n) => entry(`${n}`, n)));

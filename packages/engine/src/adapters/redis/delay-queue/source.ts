@@ -1,6 +1,6 @@
 import type { Host } from '../../../host.ts';
 import type { Leased, LeaseEnd, LeaseSource, Taken } from '../../../delay-queue/lease-source.ts';
-import { partsBySlot, readContent, type SlotKeys } from './layout.ts';
+import { MAX_ENTRIES, partsBySlot, readContent, type SlotKeys } from './layout.ts';
 import { scripts } from './scripts.ts';
 import type { RedisServer } from './server.ts';
 import type { Wakes } from './wakes.ts';
@@ -117,7 +117,7 @@ export class RedisSource implements LeaseSource<RedisLease> {
   }
 
   async #claim(keys: SlotKeys, limit: number, token: string): Promise<RedisLease[]> {
-    const args = [`${limit}`, `${this.leaseMs}`, token];
+    const args = [`${Math.min(limit, MAX_ENTRIES)}`, `${this.leaseMs}`, token];
     const answer = (await this.#run('claim', keys, args)) as (number | Buffer)[];
     const [nextInMs, gone] = answer as number[];
     this.#lookIn(keys.slot, nextInMs === -1 ? POLL_MS : Math.min(Number(nextInMs), POLL_MS));
