@@ -60,8 +60,8 @@ export const reportPostgresCase: Case = {
 };
 
 interface Ground {
-  open(name: 'redrive' | 'bare'): { store: Store; repository: NotificationRepository };
-  bare(name: 'bare'): BareWrites;
+  open: (name: 'redrive' | 'bare') => { store: Store; repository: NotificationRepository };
+  bare: (name: 'bare') => BareWrites;
 }
 
 /** Failures reported, decided, recorded and scheduled, against the writes that this comes to. */
