@@ -1,8 +1,8 @@
 import type { Suite } from '../result.ts';
-import { reportCase } from './report.ts';
+import { reportCase, reportPostgresCase } from './report.ts';
 
 export const suite: Suite = {
   name: 'notifications',
   about: 'retries of notifications: reported, decided, recorded, scheduled',
-  cases: [reportCase],
+  cases: [reportCase, reportPostgresCase],
 };

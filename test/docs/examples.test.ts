@@ -5,7 +5,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { migratePostgres } from '@redrive/engine/postgres';
-import { type RabbitmqServer, startPgBouncer, startNats, startRabbitmq } from '@redrive/services';
+import {
+  type RabbitmqServer,
+  startPgBouncer,
+  startNats,
+  startRabbitmq,
+  startRedis,
+} from '@redrive/services';
 import {
   type Database,
   describeService,
@@ -15,7 +21,14 @@ import {
 import { createService, readSettings } from '@redrive/server';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type Example, examplesIn, findExamples, isPrinted, type Need } from './examples.ts';
+import {
+  type Example,
+  examplesIn,
+  findExamples,
+  isPrinted,
+  type Need,
+  uncheckedIn,
+} from './examples.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -157,6 +170,15 @@ describeService('Kafka', () => {
   }
 });
 
+describeService('Redis', () => {
+  for (const example of needing('Redis')) {
+    it(`${example.at} runs and prints what it says`, alone, async () => {
+      await using server = await startRedis();
+      await expectToWork(example, { REDIS_URL: server.url });
+    });
+  }
+});
+
 /** Beside a service that is ready. */
 async function withService(env: Record<string, string>, work: () => Promise<void>): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), 'redrive-docs-'));
@@ -203,7 +225,16 @@ describe('reading examples', () => {
     const block = (code: string) => examplesIn('x.md', `\`\`\`ts\n${code}\n\`\`\`\n`)[0];
     expect(block('process.env.DATABASE_URL')).toMatchObject({ needs: 'PostgreSQL' });
     expect(block('env.DATABASE_URL + env.DIRECT_URL')).toMatchObject({ needs: 'PgBouncer' });
+    expect(block('process.env.REDIS_URL')).toMatchObject({ needs: 'Redis' });
     expect(block("process.once('SIGTERM', stop)")).toMatchObject({ isService: true });
+  });
+
+  it('finds the blocks that nobody checks', () => {
+    const blocks = ['ts', 'js', 'ts no-run', 'sql', 'sql skip', 'sh'].map((language) => {
+      return `\`\`\`${language}\n${language}\n\`\`\`\n`;
+    });
+    const codes = uncheckedIn('x.md', blocks.join('')).map(({ code }) => code);
+    expect(codes).toEqual(['js\n', 'ts no-run\n', 'sql skip\n']);
   });
 
   it('tells a kept promise from a broken one', () => {

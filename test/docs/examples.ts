@@ -16,9 +16,9 @@ export interface Example {
 /**
  * What it connects to, by the variables it reads: `DATABASE_URL`, and with a pooler before it `DIRECT_URL` too;
  * `RABBITMQ_URL`, with a service that takes in the dead letters of `dlx`; `NATS_URL`, with one that takes in those of `ORDERS`;
- * `KAFKA_BROKERS`.
+ * `KAFKA_BROKERS`; `REDIS_URL`.
  */
-export type Need = 'nothing' | 'PostgreSQL' | 'PgBouncer' | 'RabbitMQ' | 'NATS' | 'Kafka';
+export type Need = 'nothing' | 'PostgreSQL' | 'PgBouncer' | 'RabbitMQ' | 'NATS' | 'Kafka' | 'Redis';
 
 /** A block of SQL. It is run on a database that has Redrive's tables. */
 export interface SqlExample {
@@ -33,7 +33,17 @@ export interface Examples {
   unchecked: SqlExample[];
 }
 
-const otherSpellings = ['typescript', 'tsx', 'js', 'javascript', 'mjs', 'postgres', 'postgresql'];
+/** A mark after the language, as in `ts no-run`, would hide a block from the tests too. */
+const otherSpellings = [
+  'typescript',
+  'tsx',
+  'js',
+  'javascript',
+  'mjs',
+  'postgres',
+  'postgresql',
+  '(?:ts|sql) [^\\n]+',
+];
 
 const README_FILES = [
   'README.md',
@@ -51,9 +61,7 @@ export function findExamples(root: string): Examples {
   return {
     typescript: texts.flatMap(({ page, markdown }) => examplesIn(page, markdown)),
     sql: texts.flatMap(({ page, markdown }) => blocksIn(page, markdown, 'sql')),
-    unchecked: texts.flatMap(({ page, markdown }) =>
-      otherSpellings.flatMap((language) => blocksIn(page, markdown, language)),
-    ),
+    unchecked: texts.flatMap(({ page, markdown }) => uncheckedIn(page, markdown)),
   };
 }
 
@@ -65,6 +73,10 @@ export function examplesIn(page: string, markdown: string): Example[] {
     needs: needOf(code),
     isService: code.includes("'SIGTERM'"),
   }));
+}
+
+export function uncheckedIn(page: string, markdown: string): SqlExample[] {
+  return otherSpellings.flatMap((language) => blocksIn(page, markdown, language));
 }
 
 export function blocksIn(page: string, markdown: string, language: string): SqlExample[] {
@@ -94,6 +106,7 @@ function needOf(code: string): Need {
   if (code.includes('RABBITMQ_URL')) return 'RabbitMQ';
   if (code.includes('NATS_URL')) return 'NATS';
   if (code.includes('KAFKA_BROKERS')) return 'Kafka';
+  if (code.includes('REDIS_URL')) return 'Redis';
   if (!code.includes('DATABASE_URL')) return 'nothing';
   return code.includes('DIRECT_URL') ? 'PgBouncer' : 'PostgreSQL';
 }

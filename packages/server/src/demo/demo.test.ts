@@ -218,6 +218,18 @@ describe('the demo', () => {
     expect(out).toMatch(/^A service is at http.*\n0:00 {2}mail/);
   });
 
+  it('plays notifications, and ends where that is wanted', async () => {
+    const { code, out } = await call('demo notifications --seconds 1');
+    expect(code).toBe(0);
+    expect(out).toMatch(/taxi +critical +→ attempt 1\n(.*\n)*.*taxi +critical +✗ retry_scheduled/);
+    expect(out).toMatch(/\n7 notifications: 0 delivered, .*\n$/);
+  });
+
+  it('refuses what it cannot play', async () => {
+    expect(await call('demo notification')).toMatchObject({ code: 2, out: '' });
+    expect(await call('demo notifications --call')).toMatchObject({ code: 2, out: '' });
+  });
+
   it('plays calls for people only', async () => {
     expect(await call('demo --call --json')).toMatchObject({ code: 2, out: '' });
     const { out } = await call('demo --call --seconds 1');
