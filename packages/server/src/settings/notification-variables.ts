@@ -79,13 +79,6 @@ export const notificationVariables = {
       'The device service: `GET {url}/devices/{id}` gives `{active, platform, last_seen}`. While it is away no device counts as inactive.',
     example: 'http://devices.internal:8080',
   },
-  kafkaBrokers: {
-    env: 'KAFKA_BROKERS',
-    kind: 'list',
-    about:
-      'Kafka, `host:port` separated by commas: the lane of medium and low notifications, dead letters, events and reports.',
-    example: 'kafka-1:9092,kafka-2:9092',
-  },
   mongodbUrl: {
     env: 'MONGODB_URL',
     kind: 'url',

@@ -54,6 +54,17 @@ export interface Settings {
   natsReplicas: number;
   natsRouting: 'on' | 'off';
   natsRoutingSubject: string;
+  /** `host:port` of each. */
+  kafkaBrokers?: readonly string[];
+  kafkaRetryTopic?: string;
+  kafkaTls: 'off' | 'on';
+  /** An absolute path, as those below. */
+  kafkaTlsCaFile?: string;
+  kafkaTlsCertFile?: string;
+  kafkaTlsKeyFile?: string;
+  kafkaSaslMechanism?: 'PLAIN' | 'SCRAM-SHA-256' | 'SCRAM-SHA-512';
+  kafkaUsername?: string;
+  kafkaPassword?: string;
   /** What a dead letter without a text counts as. */
   unclassifiedAs: 'transient' | 'business' | 'technical' | 'unknown';
 
@@ -113,7 +124,6 @@ export interface Settings {
   /** 0: for good. */
   notificationRetentionDays: number;
   deviceServiceUrl?: string;
-  kafkaBrokers?: readonly string[];
   mongodbUrl?: string;
 
   /** How long closed items are kept, and how many may be open. */
