@@ -40,6 +40,8 @@ interface Parts {
   written: ReadonlySet<string>;
   config: Readonly<Fields>;
   env: Readonly<Record<string, string>>;
+  /** What paths are relative to. */
+  cwd: string;
   isTty: boolean;
 }
 
@@ -82,7 +84,7 @@ export async function joinSettings(given: Parts): Promise<Joined> {
   const cyoda = checkCyoda(settings, isLoopback);
   faults.push(...delivery.faults, ...checkQueues(settings), ...checkHost(settings));
   const nats = checkNats(settings, given.written);
-  const kafka = checkKafka(settings, given.written);
+  const kafka = checkKafka(settings, given.written, given.cwd);
   const audit = checkAudit(settings, given.written);
   faults.push(...cyoda.faults, ...nats.faults, ...kafka.faults, ...audit.faults);
   const warnings = [...warningsOf(settings, given), ...delivery.warnings];

@@ -1,5 +1,6 @@
 /** What the settings of Kafka need beside their kinds. */
 import { accessSync, constants } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Fault } from 'redrive';
 import type { Settings } from './settings.ts';
 import { variables } from './variables.ts';
@@ -16,6 +17,7 @@ const pairs = [
 export function checkKafka(
   settings: Pick<Settings, KafkaKeys>,
   written: ReadonlySet<string>,
+  cwd: string,
 ): { faults: Fault[]; warnings: string[] } {
   const faults: Fault[] = [];
   const warnings: string[] = [];
@@ -38,8 +40,10 @@ export function checkKafka(
     add(given, `${env} has no effect without ${variables[absent].env}. Give both.`);
   }
   for (const name of files) {
-    const path = settings[name];
-    const why = path === undefined ? undefined : whyUnreadable(path);
+    const given = settings[name];
+    if (given === undefined) continue;
+    const path = resolve(cwd, given);
+    const why = whyUnreadable(path);
     if (why !== undefined) add(name, `The file ${path} cannot be read (${why}).`);
   }
   if (settings.kafkaSaslMechanism !== undefined && settings.kafkaUsername === undefined) {

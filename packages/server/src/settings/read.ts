@@ -86,6 +86,7 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
     written: new Set(origins.filter(({ from }) => from !== NOBODY).map(({ name }) => name)),
     config,
     env,
+    cwd: input.cwd,
     isTty: input.isTty ?? false,
   });
   warnings.push(...joined.warnings);
