@@ -14,8 +14,16 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { at, listAt, textAt } from '../http/harness.test.ts';
 import { createService, type Service } from '../service.ts';
 import { readSettings } from '../settings/read.ts';
+import { examineKafka } from '../upkeep/doctor-kafka.ts';
+import { examineMongo, examineRedis } from '../upkeep/doctor-notifications.ts';
 
 const MONGO = 'MongoDB (mongo-java-server)';
+/** Nobody listens there. */
+const AWAY = {
+  redis: 'redis://u:s3cret@127.0.0.1:9',
+  mongo: 'mongodb://u:s3cret@127.0.0.1:9/app',
+  kafka: '127.0.0.1:9',
+};
 const soon = { timeout: 40_000, interval: 50 };
 const fast = { base: '50ms', cap: '50ms', maxAttempts: 3 } as const;
 const policies = { 'notification.critical': fast, 'notification.low': fast };
@@ -52,14 +60,18 @@ afterEach(async () => {
   rmSync(cwd, { recursive: true, force: true });
 });
 
-type Ask = (path: string, body?: unknown) => Promise<unknown>;
-
-async function started(env: Record<string, string>): Promise<Ask> {
+async function settingsOf(env: Record<string, string>) {
   const common = { HTTP_PORT: '0', REDRIVE_LOG_LEVEL: 'silent', BASE_DELAY_MS: '10' };
   const notifications = { NOTIFICATIONS: 'on', NOTIFICATION_DELIVERY: receiverUrl };
   const reading = await readSettings({ env: { ...common, ...notifications, ...env }, cwd });
   if (!reading.ok) throw new Error(JSON.stringify(reading.faults));
-  service = createService({ ...reading.settings, policies });
+  return reading.settings;
+}
+
+type Ask = (path: string, body?: unknown) => Promise<unknown>;
+
+async function started(env: Record<string, string>): Promise<Ask> {
+  service = createService({ ...(await settingsOf(env)), policies });
   const { url } = await service.start();
   const ask: Ask = async (path, body) => {
     const response = await fetch(url + path, {
@@ -196,6 +208,18 @@ describeService('Redis', () => {
     await expectRetries(await started({ REDIS_URL }));
     expect((await urgentKeys(REDIS_URL)).length).toBeGreaterThan(0);
   }, 90_000);
+
+  it('is looked at by the doctor, with how it keeps what waits', async () => {
+    const REDIS_URL = await sharedServer('Redis');
+    const [well, ...found] = await examineRedis(await settingsOf({ REDIS_URL }));
+    expect(well).toMatchObject({ about: 'redis', level: 'fine' });
+    // The server of the tests keeps nothing on disk.
+    expect(found).toMatchObject([{ level: 'warning', advice: expect.any(String) as string }]);
+    const [away] = await examineRedis(await settingsOf({ REDIS_URL: AWAY.redis }));
+    expect(away).toMatchObject({ level: 'broken' });
+    expect(JSON.stringify(away)).not.toContain('s3cret');
+    expect(await examineRedis(await settingsOf({ REDIS_URL, NOTIFICATIONS: 'off' }))).toEqual([]);
+  }, 60_000);
 });
 
 describeService(MONGO, () => {
@@ -204,6 +228,17 @@ describeService(MONGO, () => {
     const ids = await expectRetries(await started({ MONGODB_URL }));
     await expectInMongo(MONGODB_URL, ids);
   }, 90_000);
+
+  it('is looked at by the doctor', async () => {
+    const MONGODB_URL = await mongoUrl();
+    expect(await examineMongo(await settingsOf({ MONGODB_URL }))).toMatchObject([
+      { about: 'mongodb', level: 'fine', what: expect.stringContaining('lets us in') as string },
+    ]);
+    const [away] = await examineMongo(await settingsOf({ MONGODB_URL: AWAY.mongo }));
+    expect(away).toMatchObject({ level: 'broken' });
+    expect(JSON.stringify(away)).not.toContain('s3cret');
+    expect(await examineMongo(await settingsOf({ MONGODB_URL, NOTIFICATIONS: 'off' }))).toEqual([]);
+  }, 60_000);
 });
 
 describeService('Kafka', () => {
@@ -263,10 +298,43 @@ describeService('Kafka', () => {
   }, 120_000);
 });
 
+describeService('Kafka', () => {
+  it('is looked at by the doctor, with its topics', async () => {
+    await using client = await kafkaClient(await sharedServer('Kafka'));
+    const { env, letters, events, retries } = await topicsOf(client);
+    const missing = client.name();
+    const settings = await settingsOf({ ...env, NOTIFICATION_REPORTS: `kafka:${missing}` });
+    const [well, ...topics] = await examineKafka(settings);
+    expect(well).toMatchObject({ about: 'kafka', level: 'fine' });
+    expect(topics.map(({ level, what }) => `${level} ${/topic (\S+)/.exec(what)![1]}`)).toEqual([
+      `fine ${retries}`,
+      `fine ${letters}`,
+      `fine ${events}`,
+      `warning ${missing},`,
+    ]);
+    expect(topics[3]!.advice).toContain(`--create --topic ${missing}`);
+    // Looking makes nothing.
+    expect(await client.admin.listTopics()).not.toContain(missing);
+    const off = await examineKafka(await settingsOf({ ...env, NOTIFICATIONS: 'off' }));
+    expect(off.length).toBe(2);
+    const [away] = await examineKafka(await settingsOf({ KAFKA_BROKERS: AWAY.kafka }));
+    expect(away).toMatchObject({ level: 'broken' });
+  }, 60_000);
+});
+
 describeService(['Redis', 'Kafka', MONGO], () => {
   it('work together, each for its part', async () => {
     await using client = await kafkaClient(await sharedServer('Kafka'));
-    const { env, ...topics } = await topicsOf(client);
+    // By the names that they have unless told otherwise.
+    const letters = 'notifications.dead-letter';
+    const [events, reports] = ['notification-events', 'notification-reports'];
+    await client.admin.createTopics({
+      topics: [letters, events, reports],
+      partitions: 1,
+      replicas: 1,
+    });
+    const env = { KAFKA_BROKERS: await brokersOf() };
+    const topics = { letters, events, reports };
     const [REDIS_URL, MONGODB_URL] = [await sharedServer('Redis'), await mongoUrl()];
     const before = await spanOfBulk(client);
     const ask = await started({ ...env, REDIS_URL, MONGODB_URL });

@@ -98,6 +98,17 @@ describe('the settings of Kafka', () => {
     expect(other.warnings).toEqual(['KAFKA_SASL_MECHANISM: has no effect without KAFKA_USERNAME.']);
   });
 
+  it('take MongoDB with several hosts, and show no password', async () => {
+    const MONGODB_URL = 'mongodb://u:s3cret@a:27017,b:27017,c/app?replicaSet=rs0';
+    const { settings, origins } = await settingsOf({ MONGODB_URL });
+    expect(settings.mongodbUrl).toBe(MONGODB_URL);
+    expect(origins.find(({ name }) => name === 'MONGODB_URL')?.value).toBe(
+      'mongodb://u:***@a:27017,b:27017,c/app?replicaSet=rs0',
+    );
+    const srv = 'mongodb+srv://cluster.example.com/app';
+    expect((await settingsOf({ MONGODB_URL: srv })).settings.mongodbUrl).toBe(srv);
+  });
+
   it('know a slip', async () => {
     const { warnings } = await settingsOf({ KAFKA_BROKER: 'one' });
     expect(warnings.join()).toContain('Did you mean KAFKA_BROKERS?');
