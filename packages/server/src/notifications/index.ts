@@ -10,6 +10,7 @@ import {
 } from '@redrive/engine';
 import {
   createNotifications,
+  type NotificationOptions,
   type NotificationRepository,
   type Notifications,
   type Sinks,
@@ -18,6 +19,7 @@ import type { Logger } from 'pino';
 import type { Clock, Policy } from 'redrive';
 import type { NotificationCounts } from '../observe/metrics/notification-counts.ts';
 import { databaseFile } from '../settings/data-dir.ts';
+import { brokerSettingOf } from '../settings/notifications.ts';
 import type { Settings } from '../settings/settings.ts';
 import { deliverTo, destinationOf, keyFor } from './destination.ts';
 import { addItem, replayDelivery } from './inbox.ts';
@@ -164,7 +166,10 @@ function policiesOf({ policies }: Settings): Partial<Record<(typeof priorities)[
   return Object.fromEntries(own);
 }
 
-function sinksOf(parts: NotificationParts, engine: () => Engine | undefined): Sinks {
+function sinksOf(
+  parts: NotificationParts,
+  engine: () => Engine | undefined,
+): Pick<NotificationOptions, keyof Sinks | 'publishedElsewhere'> {
   const { notificationDeadLetters, notificationEvents } = parts.settings;
   const deadLetter = publisherTo(notificationDeadLetters, parts);
   const event = publisherTo(notificationEvents, parts);
@@ -176,7 +181,19 @@ function sinksOf(parts: NotificationParts, engine: () => Engine | undefined): Si
     },
     ...(deadLetter ? { deadLetter: (letter) => deadLetter(letter.notification_id, letter) } : {}),
     ...(event ? { event: (body) => event(body.notification_id, body) } : {}),
+    publishedElsewhere: elsewhereOf(parts.settings),
   };
+}
+
+/** One who only answers requests has no brokers, and must not forget what the others can publish. */
+function elsewhereOf(settings: Settings): ('dead_letter' | 'event')[] {
+  const { only, notificationDeadLetters, notificationEvents } = settings;
+  const isPublished = (place: string) =>
+    only === 'api' && brokerSettingOf(place, settings)?.isGiven === true;
+  return [
+    ...(isPublished(notificationDeadLetters) ? (['dead_letter'] as const) : []),
+    ...(isPublished(notificationEvents) ? (['event'] as const) : []),
+  ];
 }
 
 const PUBLISH_MS = 5000;

@@ -18,6 +18,7 @@ import { readCriteria } from './criteria.ts';
 import { checkCyoda } from './cyoda.ts';
 import { checkKafka } from './kafka.ts';
 import { checkNats } from './nats.ts';
+import { checkNotifications } from './notifications.ts';
 import { readRules } from './rules.ts';
 import { readSecrets } from './secrets.ts';
 import type { Settings, Values } from './settings.ts';
@@ -89,6 +90,7 @@ export async function joinSettings(given: Parts): Promise<Joined> {
   faults.push(...cyoda.faults, ...nats.faults, ...kafka.faults, ...audit.faults);
   const warnings = [...warningsOf(settings, given), ...delivery.warnings];
   warnings.push(...cyoda.warnings, ...nats.warnings, ...kafka.warnings, ...audit.warnings);
+  warnings.push(...checkNotifications(settings, given.written));
   return { settings, faults, warnings };
 }
 

@@ -78,7 +78,11 @@ describe('the settings of Kafka', () => {
     [{ KAFKA_PASSWORD: 'p' }, /KAFKA_PASSWORD.*without KAFKA_USERNAME/],
     [{ KAFKA_SASL_MECHANISM: 'GSSAPI' }, /KAFKA_SASL_MECHANISM: 'GSSAPI' is not/],
     [{ MONGODB_URL: 'http://one' }, /MONGODB_URL: 'http:\/\/one\/?' is not/],
-    [{ NOTIFICATION_EVENTS: 'topic' }, /NOTIFICATION_EVENTS: 'topic' is not a URL, `queue:NAME`/],
+    [
+      { NOTIFICATION_DEAD_LETTERS: 'https://a.example' },
+      /NOTIFICATION_DEAD_LETTERS: .* is not `queue/,
+    ],
+    [{ NOTIFICATION_EVENTS: 'topic' }, /NOTIFICATION_EVENTS: 'topic' is not `queue:NAME`/],
   ])('refuse %j', async (env, fault) => {
     expect((await faultsOf(env)).join('\n')).toMatch(fault);
   });
@@ -107,6 +111,23 @@ describe('the settings of Kafka', () => {
     );
     const srv = 'mongodb+srv://cluster.example.com/app';
     expect((await settingsOf({ MONGODB_URL: srv })).settings.mongodbUrl).toBe(srv);
+  });
+
+  it('are missed where a place of notifications needs them', async () => {
+    const places = {
+      NOTIFICATION_DELIVERY: 'kafka:a',
+      NOTIFICATION_DEAD_LETTERS: 'queue:b',
+      NOTIFICATION_EVENTS: 'nats:c',
+    };
+    const { warnings } = await settingsOf({ NOTIFICATIONS: 'on', ...places });
+    expect(warnings).toEqual([
+      'NOTIFICATION_DELIVERY: has no effect without KAFKA_BROKERS.',
+      'NOTIFICATION_DEAD_LETTERS: has no effect without RABBITMQ_URL.',
+      'NOTIFICATION_EVENTS: has no effect without NATS_URL.',
+    ]);
+    expect((await settingsOf({ NOTIFICATIONS: 'on' })).warnings).toEqual([]);
+    const delivery = { NOTIFICATIONS: 'on', NOTIFICATION_DELIVERY: 'kafka:a', KAFKA_BROKERS };
+    expect((await settingsOf(delivery)).warnings).toEqual([]);
   });
 
   it('know a slip', async () => {

@@ -114,8 +114,9 @@ export interface Settings {
   redisUrl?: string;
 
   notifications: 'off' | 'on';
-  /** A URL, `queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`, as those below. */
+  /** A URL, `queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`. */
   notificationDelivery?: string;
+  /** No URL, as those below. */
   notificationDeadLetters: string;
   notificationEvents: string;
   notificationReports: string;
