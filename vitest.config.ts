@@ -25,7 +25,7 @@ const slow = [
   'packages/engine/src/testing/{delay-queue/delay-queue,inbox/inbox,schedule/schedule}-suite.test.ts',
   'packages/notifications/src/testing/repository/repository-suite.test.ts',
   'packages/notifications/src/adapters/mongodb/*.test.ts',
-  'packages/server/src/{demo/demo,upkeep/doctor,routing/nats/responder,notifications/service}.test.ts',
+  'packages/server/src/{demo/demo,upkeep/doctor,routing/nats/responder,notifications/{servers,service}}.test.ts',
   'packages/server/src/{criteria,cyoda,gateway,routing}/service.test.ts',
   'packages/server/src/http/routes/criteria-cases.test.ts',
   'test/services/{kafka,mongo,nats,postgres,rabbitmq,redis-cluster}.test.ts',

@@ -26,10 +26,18 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
     ],
   ],
   [
+    'Kafka',
+    [
+      ...(['kafkaBrokers', 'kafkaRetryTopic', 'kafkaTls', 'kafkaTlsCaFile'] as const),
+      ...(['kafkaTlsCertFile', 'kafkaTlsKeyFile', 'kafkaSaslMechanism'] as const),
+      ...(['kafkaUsername', 'kafkaPassword'] as const),
+    ],
+  ],
+  [
     'Notifications',
     [
       ...(['notifications', 'notificationDelivery', 'deviceServiceUrl', 'mongodbUrl'] as const),
-      ...(['kafkaBrokers', 'notificationDeadLetters', 'notificationEvents'] as const),
+      ...(['notificationDeadLetters', 'notificationEvents'] as const),
       ...(['notificationReports', 'notificationExisting', 'notificationConcurrency'] as const),
       'notificationRetentionDays',
     ],

@@ -86,7 +86,10 @@ async function startBrokers(count: number, options: KafkaOptions): Promise<Kafka
   for (let id = 1; id <= count; id++) {
     nodes.push({ id, port: await freePort(), controllerPort: await freePort() });
   }
-  const clusterId = randomBytes(16).toString('base64url');
+  const id = randomBytes(16);
+  // One that began with a dash would be read as an option.
+  id[0]! &= 0x7f;
+  const clusterId = id.toString('base64url');
   const servers: KafkaServer[] = [];
   const stop = async () => {
     await Promise.all(servers.map((server) => server.stop()));

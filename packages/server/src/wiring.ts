@@ -9,6 +9,7 @@ import {
   type InboxOptions,
   type Store,
 } from '@redrive/engine';
+import type { KafkaBroker } from '@redrive/engine/kafka';
 import type { NatsBroker } from '@redrive/engine/nats';
 import type { RabbitBroker } from '@redrive/engine/rabbitmq';
 import { type Clock, type IdempotencyStore, presets } from 'redrive';
@@ -55,10 +56,11 @@ export interface Wired {
   responder: RouteResponder | undefined;
 }
 
-/** Those that are configured, each for destinations of its own kind: `queue:NAME` and `nats:SUBJECT`. */
+/** Those that are configured, each for destinations of its own kind: `queue:NAME`, `nats:SUBJECT` and `kafka:TOPIC`. */
 interface Brokers {
   rabbitmq?: RabbitBroker;
   nats?: NatsBroker;
+  kafka?: KafkaBroker;
 }
 
 export interface WiringOptions {
@@ -81,7 +83,7 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
   const criteria = createCriteria({ settings, instance, clock, log, counts: metrics.criteria });
   const sink = await auditSinkOf(settings, `${settings.serviceName} ${instance}`, log);
   const brokersByKind = new Map(
-    Object.values(brokers).map((broker: RabbitBroker | NatsBroker) => [
+    Object.values(brokers).map((broker: RabbitBroker | NatsBroker | KafkaBroker) => [
       broker.kind,
       observers.broker(broker),
     ]),
@@ -176,7 +178,7 @@ async function brokersOf(
   instance: string,
   observers: Observers,
 ): Promise<Brokers> {
-  const { rabbitmqUrl: url, natsUrl, only, serviceName } = settings;
+  const { rabbitmqUrl: url, natsUrl, kafkaBrokers, only, serviceName } = settings;
   const brokers: Brokers = {};
   if (only === 'api') return brokers;
   const name = `${serviceName} ${instance}`;
@@ -188,6 +190,10 @@ async function brokersOf(
   if (natsUrl !== undefined) {
     const { natsBroker } = await import('./nats-wiring.ts');
     brokers.nats = natsBroker(settings, name, observers);
+  }
+  if (kafkaBrokers !== undefined) {
+    const { kafkaBroker } = await import('./kafka-wiring.ts');
+    brokers.kafka = await kafkaBroker(settings, name, observers);
   }
   return brokers;
 }
@@ -277,7 +283,7 @@ function reviewing({ manualReviewQueue }: Settings) {
 
 async function consume(
   settings: Settings,
-  { rabbitmq, nats }: Brokers,
+  { rabbitmq, nats, kafka }: Brokers,
   engine: Engine,
   observers: Observers,
 ): Promise<void> {
@@ -285,11 +291,15 @@ async function consume(
   const { maxAttempts = presets.scheduler.maxAttempts } = settings.policy;
   const defaultMaxRetries = maxAttempts - 1;
   if (rabbitmq) await consumeQueues(settings, rabbitmq, engine, observers, defaultMaxRetries);
-  if (!nats) return;
-  const { consumeNats } = await import('./nats-wiring.ts');
   // Only RabbitMQ has a queue of what needs review.
   const reading = { ...(rabbitmq ? reviewing(settings) : {}), defaultMaxRetries };
-  consumeNats(settings, nats, engine, observers, reading);
+  if (nats) {
+    const { consumeNats } = await import('./nats-wiring.ts');
+    consumeNats(settings, nats, engine, observers, reading);
+  }
+  if (!kafka) return;
+  const { consumeKafka } = await import('./kafka-wiring.ts');
+  consumeKafka(settings, kafka, engine, observers, reading);
 }
 
 async function consumeQueues(

@@ -2,7 +2,7 @@
 import type { DelayLimits, DelayQueue, Log } from '@redrive/engine';
 import type { AuditEntry, Clock, Policy, Random } from 'redrive';
 import { NotificationError } from '../errors.ts';
-import type { Priority } from '../model/notification.ts';
+import type { Priority, Publication } from '../model/notification.ts';
 import { type Lane, lanes } from '../model/retry-config.ts';
 import type { NotificationRepository } from '../ports/repository.ts';
 import type { Deliver } from './delivery.ts';
@@ -24,6 +24,8 @@ export interface NotificationOptions extends Sinks {
   existing?: 'return' | 'conflict';
   /** False: due retries are left to other instances. */
   consume?: boolean;
+  /** What other instances publish: it is flagged here, and their sweepers find it. */
+  publishedElsewhere?: readonly Publication['to'][];
   /** Deliveries at once in each lane (100). */
   concurrency?: number;
   limits?: DelayLimits;

@@ -31,8 +31,13 @@ const MAX_UNDERWAY = 2000;
 const PUBLISH_TIMEOUT_MS = 10_000;
 const MAX_ATTEMPTS = 100;
 
-export function sinksOf({ deadLetter, inbox, event }: Sinks): ReadonlySet<Publication['to']> {
-  const all = new Set<Publication['to']>();
+export function publicationsOf({
+  deadLetter,
+  inbox,
+  event,
+  publishedElsewhere = [],
+}: Sinks & { publishedElsewhere?: readonly Publication['to'][] }): ReadonlySet<Publication['to']> {
+  const all = new Set(publishedElsewhere);
   if (deadLetter) all.add('dead_letter');
   if (inbox) all.add('inbox');
   if (event) all.add('event');

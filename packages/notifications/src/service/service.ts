@@ -13,7 +13,7 @@ import { checkedNotification, checkReport, isSameRequest, type NewNotification }
 import { deviceService, noDevices } from './devices.ts';
 import { checkedTimes, type NotificationOptions } from './options.ts';
 import type { Parts } from './parts.ts';
-import { Publisher, sinksOf } from './publisher.ts';
+import { publicationsOf, Publisher } from './publisher.ts';
 import { RecordWriter } from './record-writer.ts';
 import {
   type FailureAnswer,
@@ -104,7 +104,7 @@ class NotificationService implements Notifications {
       repository,
       queues,
       policies: policiesWith(options.policies),
-      rules: { graceMs, publishWithinMs: PUBLISH_WITHIN_MS, publishes: sinksOf(options) },
+      rules: { graceMs, publishWithinMs: PUBLISH_WITHIN_MS, publishes: publicationsOf(options) },
       seed: typeof seed === 'function' ? seed : () => seed,
       tell: (event) => on?.(event),
       audit,

@@ -78,6 +78,23 @@ describe('the sweeper', () => {
     expect((await scene.service.get('n1'))?.wakeAtMs).toBeGreaterThan(scene.clock.now());
   });
 
+  it('publishes what an instance without brokers leaves to others', async () => {
+    const scene = await stage();
+    const without = scene.another({
+      consume: false,
+      deadLetter: undefined as never,
+      event: undefined as never,
+      publishedElsewhere: ['dead_letter'],
+    });
+    await without.start();
+    await without.create(notification({ priority: 'low' }));
+    await without.reportFailure(failure(4));
+    await scene.clock.advance('1m');
+    expect(scene.letters).toMatchObject([{ notification_id: 'n1', reason: 'EXHAUSTED' }]);
+    // Nobody said that events are published.
+    expect(scene.events).toEqual([]);
+  });
+
   it('finishes what an instance left behind that died between its write and its publication', async () => {
     const scene = await stage({ consume: false, deadLetter: () => new Promise(() => {}) });
     await scene.service.create(notification({ priority: 'low' }));

@@ -45,6 +45,7 @@ export const settings: Settings = {
   natsReplicas: 1,
   natsRouting: 'on',
   natsRoutingSubject: 'redrive.route',
+  kafkaTls: 'off',
   unclassifiedAs: 'transient',
   policy: { maxAttempts: 4, base: '2s', cap: '60s', jitter: 'none', retryOn: ['transient'] },
   policies: { patient: { maxAttempts: 9, base: '1m', jitter: 'none' } },

@@ -1,5 +1,5 @@
 /** Where a due retry goes: a URL that delivers it, or a broker that takes it over. */
-import type { Broker, Delivery, Destination, Task } from '@redrive/engine';
+import type { Broker, Delivery, Destination, Publication, Task } from '@redrive/engine';
 import type { Deliver, DeliverRequest } from '@redrive/notifications';
 import type { Clock } from 'redrive';
 import { AWAY_MS, type Delivered, readOutcome } from './delivery-outcome.ts';
@@ -59,6 +59,7 @@ async function publish(
         payload: bodyOf(request),
         headers: headersOf(request),
         contentType: 'application/json',
+        ...keyFor(request.notificationId),
       },
     ],
     { timeoutMs },
@@ -84,6 +85,11 @@ async function publish(
     case 'away':
       return { outcome: 'not_sent', delayMs: AWAY_MS };
   }
+}
+
+/** What belongs to one notification stays in order where the broker has partitions. Other brokers do not look at it. */
+export function keyFor(key: string): Pick<Publication, 'extra'> {
+  return { extra: { kafka: { key: Buffer.from(key).toString('base64') } } };
 }
 
 function headersOf({

@@ -10,6 +10,7 @@ import {
 } from '@redrive/engine';
 import {
   createNotifications,
+  type NotificationOptions,
   type NotificationRepository,
   type Notifications,
   type Sinks,
@@ -18,8 +19,9 @@ import type { Logger } from 'pino';
 import type { Clock, Policy } from 'redrive';
 import type { NotificationCounts } from '../observe/metrics/notification-counts.ts';
 import { databaseFile } from '../settings/data-dir.ts';
+import { brokerSettingOf } from '../settings/notifications.ts';
 import type { Settings } from '../settings/settings.ts';
-import { deliverTo, destinationOf } from './destination.ts';
+import { deliverTo, destinationOf, keyFor } from './destination.ts';
 import { addItem, replayDelivery } from './inbox.ts';
 import { consumeReports, readReport } from './intake.ts';
 
@@ -48,6 +50,8 @@ export interface ServiceNotifications {
 
 const DAY_MS = 86_400_000;
 const DELIVER_MS = 30_000;
+/** Of the keys in Redis. */
+const URGENT_PREFIX = 'redrive:notifications:urgent:';
 const priorities = ['critical', 'high', 'medium', 'low'] as const;
 
 /** Undefined while NOTIFICATIONS is off. */
@@ -138,11 +142,19 @@ async function queuesOf(
   const { store, settings, clock, log } = parts;
   const inStore = (name: string) =>
     storeDelayQueue(store, { name: `notifications.${name}`, clock, log });
-  const { redisUrl: url } = settings;
-  if (url === undefined) return { urgent: inStore('urgent'), bulk: inStore('bulk') };
-  const { redisDelayQueue } = await import('@redrive/engine/redis');
-  const prefix = 'redrive:notifications:urgent:';
-  return { urgent: redisDelayQueue({ url, prefix, clock, log }), bulk: inStore('bulk') };
+  const { redisUrl: url, kafkaBrokers } = settings;
+  const inRedis = async (to: string) => {
+    const { redisDelayQueue } = await import('@redrive/engine/redis');
+    return redisDelayQueue({ url: to, prefix: URGENT_PREFIX, clock, log });
+  };
+  const inKafka = async () => {
+    const { kafkaBulkQueue } = await import('../kafka-wiring.ts');
+    return kafkaBulkQueue(settings, { clock, log });
+  };
+  return {
+    urgent: url === undefined ? inStore('urgent') : await inRedis(url),
+    bulk: kafkaBrokers === undefined ? inStore('bulk') : await inKafka(),
+  };
 }
 
 /** A policy of the file that is called `notification.high` changes the preset of that name. */
@@ -154,7 +166,10 @@ function policiesOf({ policies }: Settings): Partial<Record<(typeof priorities)[
   return Object.fromEntries(own);
 }
 
-function sinksOf(parts: NotificationParts, engine: () => Engine | undefined): Sinks {
+function sinksOf(
+  parts: NotificationParts,
+  engine: () => Engine | undefined,
+): Pick<NotificationOptions, keyof Sinks | 'publishedElsewhere'> {
   const { notificationDeadLetters, notificationEvents } = parts.settings;
   const deadLetter = publisherTo(notificationDeadLetters, parts);
   const event = publisherTo(notificationEvents, parts);
@@ -166,7 +181,19 @@ function sinksOf(parts: NotificationParts, engine: () => Engine | undefined): Si
     },
     ...(deadLetter ? { deadLetter: (letter) => deadLetter(letter.notification_id, letter) } : {}),
     ...(event ? { event: (body) => event(body.notification_id, body) } : {}),
+    publishedElsewhere: elsewhereOf(parts.settings),
   };
+}
+
+/** One who only answers requests has no brokers, and must not forget what the others can publish. */
+function elsewhereOf(settings: Settings): ('dead_letter' | 'event')[] {
+  const { only, notificationDeadLetters, notificationEvents } = settings;
+  const isPublished = (place: string) =>
+    only === 'api' && brokerSettingOf(place, settings)?.isGiven === true;
+  return [
+    ...(isPublished(notificationDeadLetters) ? (['dead_letter'] as const) : []),
+    ...(isPublished(notificationEvents) ? (['event'] as const) : []),
+  ];
 }
 
 const PUBLISH_MS = 5000;
@@ -187,18 +214,13 @@ function publisherTo(
       payload,
       headers,
       contentType: 'application/json',
-      ...keyFor(kind, key),
+      ...keyFor(key),
     };
     const published = await broker.publish([message], { timeoutMs: PUBLISH_MS })[0]!;
     if (published.outcome === 'confirmed') return;
     const why = published.failure?.message ?? published.outcome;
     throw new Error(`${text} did not take a message: ${why}`);
   };
-}
-
-/** Events of one notification stay in order where the broker has partitions. */
-function keyFor(kind: string, key: string): { extra?: Record<string, unknown> } {
-  return kind === 'kafka' ? { extra: { key } } : {};
 }
 
 async function intakeOf(

@@ -27,6 +27,7 @@ export interface NotificationsWithState {
 export interface WatchedBrokers {
   readonly rabbitmq?: BrokerWithState;
   readonly nats?: BrokerWithState;
+  readonly kafka?: BrokerWithState;
 }
 
 /** What is known of the member of a Cyoda server. */
@@ -48,7 +49,7 @@ const NOBODY = '00000000-0000-0000-0000-000000000000';
 const NOWHERE = { kind: 'queue', address: 'redrive.health' };
 
 /**
- * Whether this instance can do its work, and what is wrong. `started`, `store`, `broker` and `nats` make it not ready. `sources`,
+ * Whether this instance can do its work, and what is wrong. `started`, `store`, `broker`, `nats` and `kafka` make it not ready. `sources`,
  * `outbox`, `audit`, `clock`, `inbox`, `routing`, `notifications` and `cyoda` only warn: another instance would be no better, and requests are served all
  * the same, so traffic must not be taken away for it.
  */
@@ -107,12 +108,13 @@ export class HealthChecks implements Health {
   }
 
   async ready(): Promise<Readiness> {
-    const { rabbitmq, nats } = this.#brokers;
+    const { rabbitmq, nats, kafka } = this.#brokers;
     const checks = [
       this.#startedCheck(),
       await this.#storeCheck(),
       ...(rabbitmq ? [brokerCheck('broker', rabbitmq)] : []),
       ...(nats ? [brokerCheck('nats', nats)] : []),
+      ...(kafka ? [brokerCheck('kafka', kafka)] : []),
       ...this.#statsChecks(),
       this.#inboxCheck(),
       ...(this.#member ? [memberCheck(this.#member)] : []),

@@ -102,10 +102,11 @@ export function createObservers(options: ObserverOptions): Observers {
   });
   const { inboxWebhookUrl: url } = settings;
   const webhook = url === undefined ? undefined : inboxWebhook({ url, ...teller });
-  const { rabbitmqUrl, natsUrl, only } = settings;
+  const { rabbitmqUrl, natsUrl, kafkaBrokers, only } = settings;
   const missing = new Map<string, string>();
   if (rabbitmqUrl === undefined && only === undefined) missing.set('queue', 'RABBITMQ_URL');
   if (natsUrl === undefined && only === undefined) missing.set('nats', 'NATS_URL');
+  if (kafkaBrokers === undefined && only === undefined) missing.set('kafka', 'KAFKA_BROKERS');
   const notices = new Notices({ log, missing });
   const parts = { metrics, tracing, clock };
 

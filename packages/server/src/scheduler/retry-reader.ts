@@ -9,7 +9,7 @@ import type { RawFacts } from './review-message.ts';
 interface RetryReaderOptions extends RawOptions {
   defaultMaxRetries: number;
   /** What `original_queue` is a name of (`queue`). */
-  kind?: 'queue' | 'nats';
+  kind?: 'queue' | 'nats' | 'kafka';
   /** For the original payload. The envelope around it may be larger: see `envelopeLimit`. */
   maxPayloadBytes: number;
 }

@@ -4,7 +4,8 @@ const SECRET_NAME = /pass|secret|token|key|auth/i;
 
 /** A URL without its password, without secrets among its parameters, and with `path` only its origin. */
 export function hiddenUrl(text: string, hide?: 'path'): string {
-  const url = URL.parse(text);
+  const { first, others } = withFirstHost(text);
+  const url = URL.parse(first);
   // A password that is not encoded may stand anywhere before the last @.
   if (!url || `${url.pathname}${url.search}${url.hash}`.includes('@')) {
     return text.includes('@') ? `***@${text.slice(text.lastIndexOf('@') + 1)}` : text;
@@ -17,7 +18,14 @@ export function hiddenUrl(text: string, hide?: 'path'): string {
     ([name, value]) => `${name}=${SECRET_NAME.test(name) ? '***' : value}`,
   );
   const query = parameters.length > 0 ? `?${parameters.join('&')}` : '';
-  return `${url.protocol}//${user}${url.host}${url.pathname}${query}`;
+  return `${url.protocol}//${user}${url.host}${others}${url.pathname}${query}`;
+}
+
+/** MongoDB has URLs with several hosts, which no other URL has: the URL with the first one, and the rest of them. */
+export function withFirstHost(text: string): { first: string; others: string } {
+  const [, before = '', others = ''] =
+    /^(mongodb:\/\/(?:[^/?#@]*@)?[^/?#,@]+)((?:,[^/?#,@]+)+)/i.exec(text) ?? [];
+  return { first: before + text.slice(before.length + others.length), others };
 }
 
 /** Nothing of it but its kind and length. */

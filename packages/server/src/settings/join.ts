@@ -16,7 +16,9 @@ import { DEAD_LETTER_QUEUE, OVERSIZED_QUEUE } from '../scheduler/queues.ts';
 import { checkAudit } from './audit.ts';
 import { readCriteria } from './criteria.ts';
 import { checkCyoda } from './cyoda.ts';
+import { checkKafka } from './kafka.ts';
 import { checkNats } from './nats.ts';
+import { checkNotifications } from './notifications.ts';
 import { readRules } from './rules.ts';
 import { readSecrets } from './secrets.ts';
 import type { Settings, Values } from './settings.ts';
@@ -39,6 +41,8 @@ interface Parts {
   written: ReadonlySet<string>;
   config: Readonly<Fields>;
   env: Readonly<Record<string, string>>;
+  /** What paths are relative to. */
+  cwd: string;
   isTty: boolean;
 }
 
@@ -81,10 +85,12 @@ export async function joinSettings(given: Parts): Promise<Joined> {
   const cyoda = checkCyoda(settings, isLoopback);
   faults.push(...delivery.faults, ...checkQueues(settings), ...checkHost(settings));
   const nats = checkNats(settings, given.written);
+  const kafka = checkKafka(settings, given.written, given.cwd);
   const audit = checkAudit(settings, given.written);
-  faults.push(...cyoda.faults, ...nats.faults, ...audit.faults);
+  faults.push(...cyoda.faults, ...nats.faults, ...kafka.faults, ...audit.faults);
   const warnings = [...warningsOf(settings, given), ...delivery.warnings];
-  warnings.push(...cyoda.warnings, ...nats.warnings, ...audit.warnings);
+  warnings.push(...cyoda.warnings, ...nats.warnings, ...kafka.warnings, ...audit.warnings);
+  warnings.push(...checkNotifications(settings, given.written));
   return { settings, faults, warnings };
 }
 
@@ -169,7 +175,7 @@ async function readLanes(
     const path = joinPath('lanes', name);
     const meant = laneMeant(name);
     if (meant !== name) {
-      const message = `is not a lane such as 'queue:orders', 'nats:orders.eu' or 'https://api.example.com'.${didYouMean(meant)}`;
+      const message = `is not a lane such as 'queue:orders', 'nats:orders.eu', 'kafka:orders' or 'https://api.example.com'.${didYouMean(meant)}`;
       faults.push({ path, code: 'INVALID_VALUE', message });
     }
     lanes[name] = await readLane(lane, path, wider, faults);
@@ -179,7 +185,7 @@ async function readLanes(
 
 /** The lane that a name means: itself where it is one. Limits of any other name would be those of nothing. */
 function laneMeant(name: string): string | undefined {
-  if (/^(queue|nats):/.test(name)) return /:.+/s.test(name) ? name : undefined;
+  if (/^(queue|nats|kafka):/.test(name)) return /:.+/s.test(name) ? name : undefined;
   const { protocol, origin } = URL.parse(name) ?? {};
   if (protocol === 'http:' || protocol === 'https:') return origin;
   return /[:/]/.test(name) ? undefined : `queue:${name}`;

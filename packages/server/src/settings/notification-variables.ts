@@ -3,9 +3,9 @@ import type { Variable } from './variables.ts';
 
 const place = {
   kind: 'text',
-  maxBytes: 2200,
-  pattern: /^(https?:\/\/|(queue|nats|kafka):.)/,
-  takes: 'a URL, `queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`',
+  maxBytes: 255,
+  pattern: /^(queue|nats|kafka):./,
+  takes: '`queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`',
 } as const;
 
 export const notificationVariables = {
@@ -19,7 +19,10 @@ export const notificationVariables = {
   },
   notificationDelivery: {
     env: 'NOTIFICATION_DELIVERY',
-    ...place,
+    kind: 'text',
+    maxBytes: 2200,
+    pattern: /^(https?:\/\/|(queue|nats|kafka):.)/,
+    takes: 'a URL, `queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`',
     about:
       'Where retries that are due go. A URL answers with how the delivery went. A queue, a subject or a topic takes the retry over, and whoever reads it reports. Without it retries wait until their notification ends.',
     example: 'https://push.example.com/deliver',
@@ -39,10 +42,7 @@ export const notificationVariables = {
   },
   notificationReports: {
     env: 'NOTIFICATION_REPORTS',
-    kind: 'text',
-    maxBytes: 255,
-    pattern: /^(queue|nats|kafka):./,
-    takes: '`queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`',
+    ...place,
     default: 'kafka:notification-reports',
     about:
       'Where failures and successes are taken in, beside the API. The default needs `KAFKA_BROKERS`.',
@@ -78,13 +78,6 @@ export const notificationVariables = {
     about:
       'The device service: `GET {url}/devices/{id}` gives `{active, platform, last_seen}`. While it is away no device counts as inactive.',
     example: 'http://devices.internal:8080',
-  },
-  kafkaBrokers: {
-    env: 'KAFKA_BROKERS',
-    kind: 'list',
-    about:
-      'Kafka, `host:port` separated by commas: the lane of medium and low notifications, dead letters, events and reports.',
-    example: 'kafka-1:9092,kafka-2:9092',
   },
   mongodbUrl: {
     env: 'MONGODB_URL',

@@ -86,6 +86,7 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
     written: new Set(origins.filter(({ from }) => from !== NOBODY).map(({ name }) => name)),
     config,
     env,
+    cwd: input.cwd,
     isTty: input.isTty ?? false,
   });
   warnings.push(...joined.warnings);
@@ -156,6 +157,9 @@ const fileNames = [
   'natsTlsCaFile',
   'natsTlsCertFile',
   'natsTlsKeyFile',
+  'kafkaTlsCaFile',
+  'kafkaTlsCertFile',
+  'kafkaTlsKeyFile',
 ] as const;
 
 /** The flag of a setting, by the setting's name in the environment. */
@@ -188,8 +192,8 @@ function unknownVariables(
     .flatMap((name) => {
       const near = nearestName(name, envNames);
       const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-      // A program beside us may have CYODA_ and NATS_ variables of its own.
-      const isSlip = near !== undefined && (name in dotenv || /^(CYODA|NATS)_/.test(name));
+      // A program beside us may have CYODA_, NATS_ and KAFKA_ variables of its own.
+      const isSlip = near !== undefined && (name in dotenv || /^(CYODA|NATS|KAFKA)_/.test(name));
       const isMeant = /^(REDRIVE|CRITERION)_/.test(name) || isSlip;
       return isMeant ? [`${name} is not a setting of Redrive, and is ignored.${hint}`] : [];
     });

@@ -54,6 +54,17 @@ export interface Settings {
   natsReplicas: number;
   natsRouting: 'on' | 'off';
   natsRoutingSubject: string;
+  /** `host:port` of each. */
+  kafkaBrokers?: readonly string[];
+  kafkaRetryTopic?: string;
+  kafkaTls: 'off' | 'on';
+  /** An absolute path, as those below. */
+  kafkaTlsCaFile?: string;
+  kafkaTlsCertFile?: string;
+  kafkaTlsKeyFile?: string;
+  kafkaSaslMechanism?: 'PLAIN' | 'SCRAM-SHA-256' | 'SCRAM-SHA-512';
+  kafkaUsername?: string;
+  kafkaPassword?: string;
   /** What a dead letter without a text counts as. */
   unclassifiedAs: 'transient' | 'business' | 'technical' | 'unknown';
 
@@ -103,8 +114,9 @@ export interface Settings {
   redisUrl?: string;
 
   notifications: 'off' | 'on';
-  /** A URL, `queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`, as those below. */
+  /** A URL, `queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`. */
   notificationDelivery?: string;
+  /** No URL, as those below. */
   notificationDeadLetters: string;
   notificationEvents: string;
   notificationReports: string;
@@ -113,7 +125,6 @@ export interface Settings {
   /** 0: for good. */
   notificationRetentionDays: number;
   deviceServiceUrl?: string;
-  kafkaBrokers?: readonly string[];
   mongodbUrl?: string;
 
   /** How long closed items are kept, and how many may be open. */

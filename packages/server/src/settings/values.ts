@@ -1,6 +1,6 @@
 /** One value by its kind: what was written, checked; or the sentence that says what is wrong. */
 import { nearest } from 'redrive/internal';
-import { hidden, hiddenUrl } from './hide.ts';
+import { hidden, hiddenUrl, withFirstHost } from './hide.ts';
 import type { Role, Token } from './settings.ts';
 import type { Kind, Variable } from './variables.ts';
 
@@ -122,9 +122,9 @@ function readUrls(variable: Variable & { kind: 'urls' }, value: unknown): Value 
 function readUrl(variable: Variable & { kind: 'url' | 'urls' }, value: unknown): Value {
   if (typeof value !== 'string') return bad(variable, quoted(value));
   const shown = hiddenUrl(value, 'hide' in variable ? variable.hide : undefined);
-  const url = URL.parse(value);
+  const url = URL.parse(withFirstHost(value).first);
   // Without the slashes all of it would be a path.
-  if (!url || !/^[a-z]+:\/\//i.test(value)) return bad(variable, `'${shown}'`);
+  if (!url || !/^[a-z][a-z+]*:\/\//i.test(value)) return bad(variable, `'${shown}'`);
   if (!variable.protocols.includes(url.protocol)) {
     const near = nearest(
       url.protocol.slice(0, -1),

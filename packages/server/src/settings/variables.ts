@@ -5,6 +5,7 @@
 import { auditVariables } from './audit-variables.ts';
 import { criterionVariables } from './criterion-variables.ts';
 import { routingVariables } from './routing-variables.ts';
+import { kafkaVariables } from './kafka-variables.ts';
 import { natsVariables } from './nats-variables.ts';
 import { notificationVariables } from './notification-variables.ts';
 
@@ -310,6 +311,7 @@ export const variables = {
   },
   ...routingVariables,
   ...natsVariables,
+  ...kafkaVariables,
   ...notificationVariables,
   ...criterionVariables,
 } as const satisfies Record<string, Variable>;

@@ -11,12 +11,15 @@ const CONNECT_MS = 5000;
 const NOT_FOUND = 404;
 
 export async function examineBroker(
-  settings: Pick<Settings, 'rabbitmqUrl' | 'natsUrl' | keyof Parameters<typeof topologyOf>[0]>,
+  settings: Pick<
+    Settings,
+    'rabbitmqUrl' | 'natsUrl' | 'kafkaBrokers' | keyof Parameters<typeof topologyOf>[0]
+  >,
 ): Promise<Finding[]> {
   const { rabbitmqUrl: url } = settings;
   if (url === undefined) {
-    // Who has NATS need not be told of RabbitMQ.
-    if (settings.natsUrl !== undefined) return [];
+    // Who has another broker need not be told of RabbitMQ.
+    if (settings.natsUrl !== undefined || settings.kafkaBrokers !== undefined) return [];
     const what = 'There is none: RABBITMQ_URL is not set, so only HTTP goes in and out.';
     return [finding('note', what)];
   }

@@ -8,7 +8,9 @@ import { examineDisk } from './doctor-disk.ts';
 import { clockSkew } from './doctor-host.ts';
 import { examineGateway } from './doctor-gateway.ts';
 import { examineRouting } from './doctor-routing.ts';
+import { examineKafka } from './doctor-kafka.ts';
 import { examineNats } from './doctor-nats.ts';
+import { examineMongo, examineRedis } from './doctor-notifications.ts';
 import { examineStore } from './doctor-store.ts';
 import { countOf, type Finding, worstFirst } from './finding.ts';
 
@@ -61,6 +63,9 @@ export async function examineEverything({
       guarded('routing', () => examineRouting(settings)),
       guarded('gateway', () => examineGateway(settings)),
       guarded('nats', () => examineNats(settings)),
+      guarded('kafka', () => examineKafka(settings)),
+      guarded('redis', () => examineRedis(settings)),
+      guarded('mongodb', () => examineMongo(settings)),
     );
     if (settings.databaseUrl === undefined) {
       looks.push(guarded('disk', async () => [await examineDisk(settings.dataDir)]));
@@ -86,9 +91,11 @@ function ofConfiguration(reading: SettingsReading): Finding[] {
 }
 
 function inWords(settings: Settings): string {
-  const { databaseUrl, rabbitmqUrl, natsUrl = [], cyodaUrl, dataDir, host, port, only } = settings;
+  const { databaseUrl, rabbitmqUrl, natsUrl = [], kafkaBrokers = [], cyodaUrl } = settings;
+  const { dataDir, host, port, only } = settings;
   const store = databaseUrl === undefined ? `SQLite in ${dataDir}` : hiddenUrl(databaseUrl);
-  const brokers = [rabbitmqUrl ?? [], natsUrl].flat().map((url) => hiddenUrl(url));
+  const urls = [rabbitmqUrl ?? [], natsUrl].flat().map((url) => hiddenUrl(url));
+  const brokers = [...urls, ...kafkaBrokers.map((address) => `kafka ${address}`)];
   const broker = brokers.length === 0 ? 'no broker' : brokers.join(', ');
   const parts = [store, broker, `${host}:${port}`];
   if (cyodaUrl !== undefined) parts.push(`Cyoda at ${hiddenUrl(cyodaUrl)}`);
@@ -122,21 +129,26 @@ function ofServer(url: string, answer: ServerAnswer): Finding[] {
 /** With its broker in the configuration some other instance may deliver it: not all of them do everything. */
 function stranded(answer: ServerAnswer, reading: SettingsReading): Finding[] {
   if (answer.type === 'away' || !reading.ok) return [];
-  const { rabbitmqUrl, natsUrl } = reading.settings;
-  const urlOf = (lane: string) => (lane.startsWith('nats:') ? natsUrl : rabbitmqUrl);
+  const { rabbitmqUrl, natsUrl, kafkaBrokers } = reading.settings;
+  const brokers = [
+    { setting: 'NATS_URL', value: natsUrl, prefix: 'nats:' },
+    { setting: 'KAFKA_BROKERS', value: kafkaBrokers, prefix: 'kafka:' },
+    { setting: 'RABBITMQ_URL', value: rabbitmqUrl, prefix: '' },
+  ];
+  const brokerOf = (lane: string) => brokers.find(({ prefix }) => lane.startsWith(prefix))!;
   const lanes = answer.unserved
     .map(({ lane }) => lane)
-    .filter((lane) => !lane.startsWith(HANDLER) && urlOf(lane) === undefined);
+    .filter((lane) => !lane.startsWith(HANDLER) && brokerOf(lane).value === undefined);
   const [first, second, third, ...more] = lanes;
   if (first === undefined) return [];
-  const isNats = lanes.every((lane) => lane.startsWith('nats:'));
+  const wanted = [...new Set(lanes.map((lane) => brokerOf(lane).setting))].join(' and ');
   const names = [first, second, third].filter((name) => name !== undefined).join(', ');
   return [
     {
       about: 'broker',
       level: 'warning',
       what: `Nobody delivers to ${names}${more.length > 0 ? ` and ${more.length} more` : ''}: what is sent there waits.`,
-      advice: `Set ${isNats ? 'NATS_URL' : 'RABBITMQ_URL'} and start the service again, or cancel it: redrive list --lane.`,
+      advice: `Set ${wanted} and start the service again, or cancel it: redrive list --lane.`,
     },
   ];
 }

@@ -61,6 +61,11 @@ function brokerTexts(settings: Settings, dim: (text: string) => string): string[
     const at = natsUrl.map((url) => hiddenUrl(url)).join(', ');
     texts.push(`NATS, ${at}, takes in ${natsRetrySubject}${dead}`);
   }
+  const { kafkaBrokers, kafkaRetryTopic } = settings;
+  if (kafkaBrokers !== undefined) {
+    const takes = kafkaRetryTopic === undefined ? '' : `, takes in ${kafkaRetryTopic}`;
+    texts.push(`Kafka, ${kafkaBrokers.join(', ')}${takes}`);
+  }
   return texts.length > 0 ? texts : [dim(`none: RABBITMQ_URL lets it take in ${retryQueue}`)];
 }
 

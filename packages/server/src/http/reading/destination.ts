@@ -1,8 +1,10 @@
-/** Destinations as the wire writes them: a URL, `queue:NAME`, `nats:SUBJECT`, or `{ kind, address }`. */
+/** Destinations as the wire writes them: a URL, `queue:NAME`, `nats:SUBJECT`, `kafka:TOPIC`, or `{ kind, address }`. */
 import type { Destination } from '@redrive/engine';
 import type { WireFault } from './faults.ts';
 
 type ReadDestination = { destination: Destination } | { fault: WireFault };
+
+const brokerKinds: readonly string[] = ['queue', 'nats', 'kafka'];
 
 /** What was meant. Whether one may go there is for the engine to say. */
 export function readDestination(
@@ -10,13 +12,15 @@ export function readDestination(
   where: Pick<WireFault, 'in' | 'path'> = { in: 'body', path: '/destination' },
 ): ReadDestination {
   const meant = typeof given === 'string' ? fromText(given) : given;
-  if (!meant) return refused('A URL, queue:NAME, nats:SUBJECT, or { kind, address } is needed.');
-  if (meant.kind === 'queue' || meant.kind === 'nats') {
+  if (!meant) {
+    return refused('A URL, queue:NAME, nats:SUBJECT, kafka:TOPIC, or { kind, address } is needed.');
+  }
+  if (brokerKinds.includes(meant.kind)) {
     return { destination: { kind: meant.kind, address: meant.address } };
   }
   if (meant.kind !== 'http') {
     return refused(
-      `Nothing is delivered to a '${meant.kind}': give a URL, queue:NAME, or nats:SUBJECT.`,
+      `Nothing is delivered to a '${meant.kind}': give a URL, queue:NAME, nats:SUBJECT, or kafka:TOPIC.`,
     );
   }
   const url = URL.parse(meant.address);

@@ -47,7 +47,7 @@ export const GivenDestination = Type.Union(
       { additionalProperties: false },
     ),
   ],
-  { description: "A URL, 'queue:NAME', 'nats:SUBJECT', or { kind, address }." },
+  { description: "A URL, 'queue:NAME', 'nats:SUBJECT', 'kafka:TOPIC', or { kind, address }." },
 );
 
 /** The same in a query. */
@@ -55,7 +55,7 @@ export const DestinationText = Type.String({
   minLength: 1,
   maxLength: 2200,
   pattern: '^[^\\u0000]*$',
-  description: 'A URL, `queue:NAME`, or `nats:SUBJECT`.',
+  description: 'A URL, `queue:NAME`, `nats:SUBJECT`, or `kafka:TOPIC`.',
 });
 
 export const GivenHeaders = Type.Unsafe<Record<string, string>>({

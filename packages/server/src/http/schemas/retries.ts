@@ -165,7 +165,9 @@ const identity = {
   queue: Type.Optional(
     Type.String({ description: 'The name of the queue, where it goes to one.' }),
   ),
-  lane: Type.String({ description: 'An HTTP origin, `queue:NAME`, or `nats:SUBJECT`.' }),
+  lane: Type.String({
+    description: 'An HTTP origin, `queue:NAME`, `nats:SUBJECT`, or `kafka:TOPIC`.',
+  }),
   status: choice(statuses, {
     description:
       '`retried`: a broker took it over, and nothing was heard of it since; `error` is the failure before that. `done`: its destination said that it worked. `failed`: it is in review.',

@@ -190,7 +190,7 @@ export function createMetricSet() {
     ),
     brokerState: gauge(
       'redrive_broker_state',
-      'The state of the connection to each broker (rabbitmq, nats): 1 where it is in that state.',
+      'The state of the connection to each broker (rabbitmq, nats, kafka): 1 where it is in that state.',
       ['broker', 'state'],
     ),
     outboxStuck: gauge(
