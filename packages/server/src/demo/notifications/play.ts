@@ -32,7 +32,7 @@ export type Happening =
   | { type: 'dead_letter'; letter: DeadLetter }
   | { type: 'replayed'; id: string };
 
-export interface Audience {
+interface Audience {
   /** Ten times a second. */
   show(scene: Scene): void;
   tell(happening: Happening, elapsedMs: number): void;
@@ -106,7 +106,7 @@ export async function play(
 }
 
 /** All have ended, but those that wait for the end of quiet hours, and what was replayed is delivered. */
-export function isOver({ rows }: Pick<Scene, 'rows'>): boolean {
+function isOver({ rows }: Pick<Scene, 'rows'>): boolean {
   return rows.every(({ role, delivery }) => {
     if (!delivery) return false;
     if (role.id === REPLAYED) return delivery.state === 'DeliverySucceeded';
