@@ -9,5 +9,5 @@ export {
   type SettingsReading,
 } from './settings/read.ts';
 export type { Part, Role, Settings, Token } from './settings/settings.ts';
-export type { WiringOptions } from './wiring.ts';
+export type { WiringOptions } from './wiring-options.ts';
 export { encodeJson, encodeProtobuf, type RetryMessage } from './scheduler/retry-message.ts';

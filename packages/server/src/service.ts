@@ -10,7 +10,8 @@ import { databaseFile } from './settings/data-dir.ts';
 import type { Settings } from './settings/settings.ts';
 import { ServiceError } from './service-error.ts';
 import { heldBy, moveBegun, moveBegunIn, movedFiles, rescuedFiles } from './upkeep/left-behind.ts';
-import type { Wired, WiringOptions } from './wiring.ts';
+import type { WiringOptions } from './wiring-options.ts';
+import type { Wired } from './wiring.ts';
 
 export interface Service {
   /** Listens, and begins to look for the store. */

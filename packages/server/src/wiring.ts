@@ -19,8 +19,8 @@ import { CRITERION } from './criteria/review-item.ts';
 import type { ServiceGateway } from './gateway/index.ts';
 import { auditSinkOf } from './observe/audit-sink.ts';
 import { createServiceNotifications, type ServiceNotifications } from './notifications/index.ts';
+import type { WiringOptions } from './wiring-options.ts';
 import { createObservers, type Observers } from './observe/index.ts';
-import type { LogOutput } from './observe/log/log.ts';
 import { deadLetterReader } from './scheduler/dead-letter-reader.ts';
 import type { CyodaMember } from './cyoda/member.ts';
 import { createRouting, type Routing } from './routing/index.ts';
@@ -61,11 +61,6 @@ interface Brokers {
   rabbitmq?: RabbitBroker;
   nats?: NatsBroker;
   kafka?: KafkaBroker;
-}
-
-export interface WiringOptions {
-  clock?: Clock;
-  logTo?: LogOutput;
 }
 
 /** A container is killed ten seconds after it was asked to stop: what runs has to be over before. */

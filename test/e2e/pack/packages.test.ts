@@ -16,7 +16,12 @@ import {
 } from './project.ts';
 
 const scratch = scratchFolder();
-const names = { redrive: 'core', '@redrive/engine': 'engine', '@redrive/server': 'server' };
+const names = {
+  redrive: 'core',
+  '@redrive/engine': 'engine',
+  '@redrive/notifications': 'notifications',
+  '@redrive/server': 'server',
+};
 let project = '';
 
 beforeAll(() => {

@@ -54,7 +54,7 @@ function linkModules(folder: string, own?: string): void {
   }
   if (own === undefined) return;
   symlinkSync(join(own, 'core'), join(to, 'redrive'), 'junction');
-  for (const name of ['engine', 'server']) {
+  for (const name of ['engine', 'notifications', 'server']) {
     if (existsSync(join(own, name))) {
       symlinkSync(join(own, name), join(to, '@redrive', name), 'junction');
     }

@@ -27,7 +27,7 @@ import { auditSink } from './audit.ts';
 import { blockedLanes } from './schedule/blocked.ts';
 import { census } from './census.ts';
 import type { Database } from './database.ts';
-import { keysOn } from './idempotency/store.ts';
+import { keysOn } from './idempotency/keys.ts';
 import { type Filters, type Page, taskFilters } from './inbox/listing.ts';
 import { SqliteInbox } from './inbox/sqlite-inbox.ts';
 import type { Statements } from './statements.ts';

@@ -5,7 +5,7 @@ import type { Io } from '../../cli/command.ts';
 import { outputOf } from '../../cli/terminal/output.ts';
 import { visibleLength } from '../../cli/terminal/terminal.ts';
 import { answerTo, cast, notificationOf } from './cast.ts';
-import { isOver, play, type Happening, type Scene } from './play.ts';
+import { play, type Happening, type Scene } from './play.ts';
 import { drawScene } from './view.ts';
 import { watchNotifications } from './watch.ts';
 
@@ -72,7 +72,8 @@ describe('the demo of notifications', () => {
     expect(aborted.happenings).toEqual([]);
     const limited = await playing(new AbortController().signal, 1000);
     expect(limited.scene.elapsedMs).toBe(1000);
-    expect(isOver(limited.scene)).toBe(false);
+    const states = limited.scene.rows.map(({ delivery }) => delivery?.state);
+    expect(states).toContain('AwaitingRetry');
   });
 
   it('tells each step in a line, where nothing can be drawn again', async () => {
