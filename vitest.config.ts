@@ -19,6 +19,10 @@ const slow = [
   'packages/engine/src/adapters/kafka/**/{conformance,consume,group,outages,processes,producer,publish,queue}.test.ts',
   'packages/engine/src/adapters/nats/{cluster,idempotency/*,operations/lost-answers}.test.ts',
   'packages/engine/src/adapters/sqlite/processes.test.ts',
+  'packages/engine/src/adapters/{redis,sqlite}/idempotency/idempotency.test.ts',
+  'packages/engine/src/adapters/postgres/idempotency/handlers.test.ts',
+  'packages/engine/src/adapters/rabbitmq/topology.test.ts',
+  'packages/engine/src/dispatch/poison.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
   'packages/engine/src/adapters/redis/delay-queue/cluster.test.ts',
   // Suites that are held to find broken stores.
@@ -27,7 +31,8 @@ const slow = [
   'packages/notifications/src/adapters/mongodb/*.test.ts',
   'packages/server/src/{demo/demo,upkeep/doctor,routing/nats/responder,notifications/{servers,service}}.test.ts',
   'packages/server/src/{criteria,cyoda,gateway,routing}/service.test.ts',
-  'packages/server/src/http/routes/criteria-cases.test.ts',
+  'packages/server/src/{http/routes/criteria-cases,criteria/review}.test.ts',
+  'packages/server/src/cli/commands/{bulk,review}.test.ts',
   'test/services/{kafka,mongo,nats,postgres,rabbitmq,redis-cluster}.test.ts',
   'scripts/sim/run-seeds.test.ts',
 ];

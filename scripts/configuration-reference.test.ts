@@ -24,13 +24,16 @@ describe('what is derived from the table of variables', () => {
     }
   });
 
-  it('is an example that works: uncommented, but for tokens and servers', async () => {
+  it('is an example that works: uncommented, but for secrets and files of a machine', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'redrive-example-'));
     try {
       const text = dotenvExample().replaceAll(/^#(?=[A-Z_]+=)/gm, '');
       writeFileSync(
         join(folder, '.env'),
-        text.replaceAll(/^(REDRIVE_TOKENS|CYODA_TOKEN)=.*$/gm, ''),
+        text.replaceAll(
+          /^(REDRIVE_TOKENS|CYODA_TOKEN|KAFKA_(TLS_\w+_FILE|USERNAME|PASSWORD))=.*$/gm,
+          '',
+        ),
       );
       const reading = await readSettings({ env: {}, cwd: folder });
       expect(reading).toMatchObject({ ok: true, warnings: [] });
