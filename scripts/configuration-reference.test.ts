@@ -31,7 +31,7 @@ describe('what is derived from the table of variables', () => {
       writeFileSync(
         join(folder, '.env'),
         text.replaceAll(
-          /^(REDRIVE_TOKENS|CYODA_TOKEN|KAFKA_(TLS_\w+_FILE|USERNAME|PASSWORD))=.*$/gm,
+          /^(REDRIVE_TOKENS|CYODA_TOKEN|KAFKA_(TLS_\w+_FILE|SASL_\w+|USERNAME|PASSWORD))=.*$/gm,
           '',
         ),
       );
