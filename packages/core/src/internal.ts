@@ -28,3 +28,4 @@ export { hash64, unitRandom } from './policy/random.ts';
 export { isIdempotencyStore } from './idempotency/store.ts';
 export { answerOf, claimOf, isHeldBy, type KeyEntry, recordedOf } from './idempotency/entry.ts';
 export { freshId, reportFault, systemClock } from './system.ts';
+export { checkNames, checkObject, checkOptions } from './options/check-options.ts';

@@ -1,5 +1,4 @@
 import { chance } from './decide.ts';
-import { ConfigError } from './errors.ts';
 import { examine } from './failure/evidence.ts';
 import { type DefinedPolicy, definePolicy } from './policy/policy.ts';
 import type { Policy } from './policy/policy-fields.ts';
@@ -7,6 +6,8 @@ import type { Kit } from './run/run.ts';
 import type { Attempt, Runtime } from './run/runtime.ts';
 import { checkRuntime } from './run/runtime-check.ts';
 import { start } from './run/start.ts';
+import { isObject } from './options/fields.ts';
+import { notAFunction } from './options/not-a-function.ts';
 
 /**
  * Calls a function until it works or the policy gives up.
@@ -33,7 +34,11 @@ export function retry<T>(
 export function retrier(policy?: Policy, runtime?: Runtime): Retrier {
   const checked = definePolicy(policy);
   if (runtime !== undefined) checkRuntime(runtime);
-  return (fn, more) => retry(fn, checked, more ? { ...(runtime as object), ...more } : runtime);
+  return (fn, more) => {
+    if (more === undefined) return retry(fn, checked, runtime);
+    // What is no object would vanish in the spread: it is passed on, so that it is refused.
+    return retry(fn, checked, isObject(more) ? { ...(runtime as object), ...more } : more);
+  };
 }
 
 export type Retrier = <T>(
@@ -64,10 +69,5 @@ function defaultPolicy(): DefinedPolicy {
 }
 
 function assertFunction(fn: unknown): void {
-  if (typeof fn === 'function') return;
-  const got = fn === null ? 'null' : typeof fn;
-  throw new ConfigError(
-    'NOT_A_FUNCTION',
-    `What is to be retried must be a function, called anew for each attempt; got ${got}. Write retry(() => work()), not retry(work()).`,
-  );
+  if (typeof fn !== 'function') throw notAFunction(fn);
 }

@@ -5,6 +5,8 @@ import { type CategoryStats, categoryStats } from './category-stats.ts';
 import { OpenWaits } from './open-waits.ts';
 import { OTHER } from './tallies.ts';
 import { TimeGrid } from './time-grid.ts';
+import { checkOptions } from '../options/check-options.ts';
+import type { Fields } from '../options/fields.ts';
 
 export interface AuditStatsOptions {
   /** What the events are grouped by: their `retry_category` (the default), or their `operation`, which is the lane in a trail of the engine. */
@@ -53,8 +55,15 @@ export async function auditStats(
 
 /** `auditStats` for events that come from somewhere else than an iterable. */
 export function createAuditStats(options: AuditStatsOptions = {}): AuditStatsFold {
+  checkOptions('The options of createAuditStats', options, fields, ['policies']);
   return new Fold(options);
 }
+
+const fields = {
+  by: { kind: 'choice', of: ['category', 'operation'], default: 'category' },
+  fromMs: { kind: 'number', min: -Infinity, max: Infinity },
+  toMs: { kind: 'number', min: -Infinity, max: Infinity },
+} as const satisfies Fields;
 
 const MAX_CATEGORIES = 1000;
 const MAX_POLICIES = 10_000;

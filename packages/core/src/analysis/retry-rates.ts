@@ -1,5 +1,7 @@
 import type { AuditEvent } from '../audit/audit-events.ts';
 import { OTHER } from './tallies.ts';
+import { checkOptions } from '../options/check-options.ts';
+import type { Fields } from '../options/fields.ts';
 
 export interface RetryRateOptions {
   /** An alert is raised where a category has more retries in a minute than this. Left out: only rates are measured. */
@@ -23,6 +25,10 @@ export interface RetryRates {
   rates(nowMs: number): { category: string; perMinute: number }[];
 }
 
+const fields = {
+  perMinute: { kind: 'number', min: 0, max: Infinity },
+} as const satisfies Fields;
+
 const STEP_MS = 5000;
 const STEPS = 12;
 const MAX_CATEGORIES = 1000;
@@ -31,7 +37,8 @@ const OVER = 0.8;
 
 /** Counts events as they are written, for alerts. Pure: it reads no clock. */
 export function createRetryRates(options: RetryRateOptions = {}): RetryRates {
-  const limit = options.perMinute ?? Infinity;
+  const checked = checkOptions('The options of createRetryRates', options, fields);
+  const limit = (checked['perMinute'] as number | undefined) ?? Infinity;
   const categories = new Map<string, Minute>();
 
   return {

@@ -14,6 +14,8 @@ import { type DefinedPolicy, parsePolicy } from '../policy/policy.ts';
 import type { Policy } from '../policy/policy-fields.ts';
 import { redecideRoute, registeredRouting, type RouteRecord } from '../routing/route-audit.ts';
 import { RoutingPolicy } from '../routing/routing-policy.ts';
+import { checkOptions } from '../options/check-options.ts';
+import type { Fields } from '../options/fields.ts';
 
 export interface ReplayOptions {
   /** Policies that are known besides those that the trail registers. */
@@ -64,10 +66,15 @@ export async function replayAudit(
   events: Iterable<unknown> | AsyncIterable<unknown>,
   options: ReplayOptions = {},
 ): Promise<AuditReplay> {
+  checkOptions('The options of replayAudit', options, optionFields, ['policies']);
   const replay = new Replay(options);
   for await (const event of events) replay.read(event);
   return replay.end();
 }
+
+const optionFields = {
+  maxListed: { kind: 'integer', min: 0, max: Number.MAX_SAFE_INTEGER },
+} as const satisfies Fields;
 
 const MAX_LISTED = 100;
 const MAX_HELD = 10_000;

@@ -8,6 +8,7 @@ import { type IdempotentOptions, readIdempotentOptions } from '../idempotency/op
 import { type IdempotencyStore, isIdempotencyStore } from '../idempotency/store.ts';
 import type { Policy } from '../policy/policy-fields.ts';
 import { type Category, ownCategories } from './category.ts';
+import { checkObject } from '../options/check-options.ts';
 
 export interface RetryManagerOptions<Own extends OwnCategories> {
   /** Categories of your own, by name, or other numbers for a built-in one. What is left out is that of the default category. */
@@ -52,9 +53,12 @@ export interface ManagerSettings {
 
 const names = ['categories', 'idempotency', 'idempotencyOptions', 'audit', 'clock', 'random'];
 
+const auditNames = ['to', 'successes', 'strict'];
+
 /** Checks the options of a manager, all faults at once. */
 export function readManagerOptions(options: RetryManagerOptions<OwnCategories>): ManagerSettings {
-  const given = Object(options) as RetryManagerOptions<OwnCategories>;
+  checkObject('The retry manager', options);
+  const given = options;
   const { categories = {}, idempotency, idempotencyOptions = {}, audit, clock, random } = given;
   const faults: Fault[] = [];
   for (const name of Object.keys(given)) {
@@ -75,6 +79,13 @@ export function readManagerOptions(options: RetryManagerOptions<OwnCategories>):
   const auditing = audit === undefined ? undefined : auditOf(audit);
   if (auditing && typeof auditing.to !== 'function' && !isWriter(auditing.to)) {
     fault('audit', 'INVALID_VALUE', 'This must be a function, or a sink with the method write.');
+  }
+  if (auditing && auditing.to !== audit) {
+    for (const name of Object.keys(auditing)) {
+      if (auditNames.includes(name)) continue;
+      const hint = didYouMean(nearest(name, auditNames));
+      fault(`audit.${name}`, 'UNKNOWN_FIELD', `There is no such option.${hint}`);
+    }
   }
   if (random !== undefined && typeof random !== 'function') {
     fault('random', 'INVALID_VALUE', 'This must be a function.');

@@ -26,6 +26,8 @@ import {
 } from './manager-options.ts';
 import type { CategoryName } from './matrix.ts';
 import { ManagerTrail } from './manager-trail.ts';
+import { checkNames } from '../options/check-options.ts';
+import { notAFunction } from '../options/not-a-function.ts';
 
 /** Whose work it is, for the events. */
 export interface WorkIds {
@@ -110,6 +112,13 @@ export function getRetryManager(): RetryManager {
 
 const MAX_WARNED = 100;
 
+const noOptions: ExecuteOptions = Object.freeze({});
+const workNames = ['tenantId', 'correlationId', 'traceId', 'context'];
+const keyNames = [...workNames, 'category', 'operation'];
+const recordNames = ['payload', 'metadata', 'expiresIn'];
+const callNames = ['policy', 'idempotencyKey', 'payload', 'metadata', 'timeoutMs', 'signal'];
+const executeNames = [...workNames, ...callNames];
+
 class Manager implements RetryManager<OwnCategories> {
   readonly #settings: ManagerSettings;
   readonly #clock: Clock;
@@ -128,9 +137,11 @@ class Manager implements RetryManager<OwnCategories> {
     this.#trail = new ManagerTrail(settings.audit, this.#clock);
     const store = this.#store;
     this.idempotency = {
-      check: (key, ids = {}) => checkIdempotency(store, key, this.#about(ids)),
-      clear: (key, ids = {}) => clearIdempotency(store, key, this.#about(ids)),
-      record: (key, result, given = {}) => {
+      // Async, so that a misspelt option rejects, as any other fault of these calls does.
+      check: async (key, ids = {}) => checkIdempotency(store, key, this.#about(ids)),
+      clear: async (key, ids = {}) => clearIdempotency(store, key, this.#about(ids)),
+      record: async (key, result, given = {}) => {
+        checkNames('The options of record', given, [...keyNames, ...recordNames]);
         const { payload, metadata, expiresIn, ...ids } = given;
         return recordResult(store, key, result, {
           ...this.#about(ids),
@@ -158,8 +169,10 @@ class Manager implements RetryManager<OwnCategories> {
     category: string,
     operation: string,
     fn: (attempt: Attempt, claim: Claim | undefined) => T,
-    options: ExecuteOptions = {},
+    options: ExecuteOptions = noOptions,
   ): Promise<Awaited<T>> {
+    if (options !== noOptions) checkNames('The options of execute', options, executeNames);
+    if (typeof fn !== 'function') throw notAFunction(fn);
     const { code, policy: usual } = this.#find(category);
     const { policy: given, timeoutMs, idempotencyKey, payload, metadata, signal } = options;
     const policy =
@@ -243,7 +256,9 @@ class Manager implements RetryManager<OwnCategories> {
   }
 
   /** The options that all calls about one key share. */
-  #about({ category, operation = '', ...ids }: KeyIds<string>) {
+  #about(given: KeyIds<string>) {
+    checkNames('The options', given, keyNames);
+    const { category, operation = '', ...ids } = given;
     const code = category === undefined ? 'IDEMPOTENCY' : this.#find(category).code;
     const { storeTimeout } = this.#settings.idempotencyOptions;
     return { ...this.#audits(subjectOf(code, operation, ids), ids.context), storeTimeout };

@@ -67,13 +67,16 @@ const breakerFields = {
   probeFailures: { kind: 'integer', min: 0, max: 1000, default: 0 },
 } as const satisfies Fields;
 
+/** Those that are no data stand here for "did you mean". */
+const names = [...Object.keys(breakerFields), 'trips', 'onChange', 'clock', 'random'];
+
 /** Throws one `ConfigError` with every fault. */
 export function readBreakerOptions(data: object): BreakerSettings {
   const faults: Fault[] = [];
   const { openFor, ...others } = data as { openFor?: unknown };
   const grows = isObject(openFor);
   const flat = grows ? others : data;
-  const values = readFields(flat, breakerFields, Object.keys(breakerFields), '', faults);
+  const values = readFields(flat, breakerFields, names, '', faults);
   const { rate, window, windowCalls, minimumCalls } = values as Partial<BreakerSettings>;
   const wrong = (path: string, message: string) =>
     faults.push({ path, code: 'INVALID_VALUE', message });

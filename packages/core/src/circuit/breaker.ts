@@ -13,6 +13,7 @@ import type { Failure } from '../failure/failure.ts';
 import { explainFault } from '../options/faults.ts';
 import { isThenable, notify } from '../run/notify.ts';
 import { systemClock, systemRandom } from '../system.ts';
+import { checkObject } from '../options/check-options.ts';
 
 export type { BreakerOptions, BreakerState } from './breaker-options.ts';
 
@@ -71,6 +72,7 @@ class CircuitBreaker implements Breaker {
   #probesFailed = 0;
 
   constructor(options: BreakerOptions, saved?: BreakerSnapshot) {
+    checkObject('The breaker', options);
     const { trips = tripsByDefault, onChange, clock, random, ...data } = options;
     this.#settings = readBreakerOptions(data);
     this.#trips = trips;

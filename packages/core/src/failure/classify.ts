@@ -2,6 +2,7 @@ import { findRule, spokenClass } from './classify-text.ts';
 import type { ClassifyRule } from './classify-text.ts';
 import { type Evidence, examine, type Look, messageOf, type Now } from './evidence.ts';
 import type { Failure } from './failure.ts';
+import { checkNames } from '../options/check-options.ts';
 
 export interface ClassifyOptions {
   /** Asked in order, before anything built in. */
@@ -15,6 +16,7 @@ export interface ClassifyOptions {
  * words of its message, by the members of an AggregateError. Total: there is nothing it throws on.
  */
 export function classify(error: unknown, options?: ClassifyOptions): Failure {
+  if (options !== undefined) checkNames('The options of classify', options, optionNames);
   const nowMs = options?.nowMs;
   const clock = nowMs === undefined ? undefined : { now: () => nowMs };
   const failure = examine(error, clock, wordsAndMembers(clock));
@@ -27,6 +29,8 @@ export function classify(error: unknown, options?: ClassifyOptions): Failure {
   }
   return failure;
 }
+
+const optionNames = ['rules', 'nowMs'];
 
 /** How many members of an AggregateError are looked at, and how deep. */
 const maxMembers = 16;

@@ -372,7 +372,7 @@ describe('the options of retryFetch', () => {
     [{ fetch: {} }, 'fetch: an object is not a function.'],
     [{ retryIf: 5 }, 'retryIf: 5 is not a function'],
     [{ shouldRetry: 5 }, "Did you mean 'retryIf'?"],
-    [{ maxAttempts: 5 }, 'it goes in the policy'],
+    [{ maxAttempts: 5 }, 'is a field of the policy'],
   ])('are checked: %j', async (options, message) => {
     const fetch = vi.fn();
     const call = retryFetch(url, {}, {}, { fetch, ...options } as unknown as RetryFetchOptions);

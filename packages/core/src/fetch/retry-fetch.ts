@@ -2,11 +2,12 @@ import { specificity } from '../decide.ts';
 import { ConfigError, type Fault, isRetryError } from '../errors.ts';
 import { examine } from '../failure/evidence.ts';
 import { show } from '../options/faults.ts';
+import { isObject } from '../options/fields.ts';
 import { type DefinedPolicy, definePolicy } from '../policy/policy.ts';
 import type { Policy } from '../policy/policy-fields.ts';
 import { retry } from '../retry.ts';
 import type { RetryIf, Runtime } from '../run/runtime.ts';
-import { checkRuntime } from '../run/runtime-check.ts';
+import { explainRuntime } from '../run/runtime-check.ts';
 import { type FetchInit, type FetchInput, shapeOf } from './request-shape.ts';
 import { ResponseError } from './response-error.ts';
 
@@ -63,8 +64,9 @@ export async function retryFetch(
 }
 
 function check(options: RetryFetchOptions): RetryFetchOptions {
-  const { lastResponse, idempotent, fetch, ...runtime } = options;
+  const { lastResponse, idempotent, fetch, ...runtime } = Object(options) as RetryFetchOptions;
   const faults: Fault[] = [];
+  explainRuntime(isObject(options) ? runtime : options, faults, ownNames);
   const wrong = (path: string, value: unknown, wanted: string) => {
     if (value !== undefined)
       faults.push({ path, code: 'INVALID_VALUE', message: `${show(value)} is not ${wanted}.` });
@@ -75,9 +77,10 @@ function check(options: RetryFetchOptions): RetryFetchOptions {
   if (typeof fetch !== 'function') wrong('fetch', fetch, 'a function');
   if (faults.length > 0)
     throw new ConfigError('INVALID_CONFIG', 'The options of retryFetch have faults:', faults);
-  checkRuntime(runtime);
   return options;
 }
+
+const ownNames = ['lastResponse', 'idempotent', 'fetch'];
 
 /** A status of 400 and more that is transient, or that the policy names. */
 function isFailure(response: Response, { retryOn }: DefinedPolicy): boolean {

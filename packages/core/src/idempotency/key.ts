@@ -2,6 +2,7 @@ import { ConfigError } from '../errors.ts';
 import { show } from '../options/faults.ts';
 import { canonicalJson } from './canonical-json.ts';
 import { sha256 } from './sha256.ts';
+import { checkNames } from '../options/check-options.ts';
 
 /** What makes two pieces of work the same one. */
 export interface IdempotencyKeyParts {
@@ -21,6 +22,8 @@ export function idempotencyKey(parts: IdempotencyKeyParts): string {
   const { operation, tenantId, correlationId, additionalParams } = Object(
     parts,
   ) as IdempotencyKeyParts;
+  // A misspelt part would give all tenants one key.
+  if (Object(parts) === parts) checkNames('The parts of an idempotency key', parts, partNames);
   if (typeof operation !== 'string' || operation === '') {
     throw new ConfigError(
       'INVALID_KEY',
@@ -36,6 +39,7 @@ export function idempotencyKey(parts: IdempotencyKeyParts): string {
   return sha256(canonicalJson(canonical, 'the idempotency key'));
 }
 
+const partNames = ['operation', 'tenantId', 'correlationId', 'additionalParams'];
 const MAX_KEY_LENGTH = 255;
 
 /** A key that every store can keep. */

@@ -3,6 +3,8 @@ import { systemClock } from '../system.ts';
 import { answerOf, claimOf, isHeldBy, type KeyEntry } from './entry.ts';
 import { IdempotencyError } from './idempotency-error.ts';
 import type { ClaimAnswer, ClaimRequest, IdempotencyStore } from './store.ts';
+import { checkOptions } from '../options/check-options.ts';
+import type { Fields } from '../options/fields.ts';
 
 export interface MemoryIdempotencyOptions {
   /** The keys that are kept at most (100 000). Past that a new key is refused: none is forgotten in silence. */
@@ -10,11 +12,15 @@ export interface MemoryIdempotencyOptions {
   clock?: Clock | undefined;
 }
 
-const MAX_KEYS = 100_000;
+const fields = {
+  maxKeys: { kind: 'integer', min: 1, max: 100_000_000, default: 100_000 },
+} as const satisfies Fields;
 
 /** Keys in the memory of this process: for tests, and for effects that end with the process. */
 export function memoryIdempotency(options: MemoryIdempotencyOptions = {}): IdempotencyStore {
-  const { maxKeys = MAX_KEYS, clock = systemClock } = options;
+  const checked = checkOptions('The options of memoryIdempotency', options, fields, ['clock']);
+  const maxKeys = checked['maxKeys'] as number;
+  const { clock = systemClock } = options;
   // Times in here are those of the monotonic clock: nobody else shares this store.
   const entries = new Map<string, KeyEntry>();
   let lastToken = 0;

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { Duration } from '../policy/duration.ts';
 import { ConfigError, type Fault } from '../errors.ts';
 import { saidBy, show } from '../options/faults.ts';
-import { defaultOf, type Fields, readFields, type Values } from '../options/fields.ts';
+import { defaultOf, type Fields, isObject, readFields, type Values } from '../options/fields.ts';
 import { systemClock } from '../system.ts';
 
 export interface IdempotentOptions {
@@ -71,15 +71,25 @@ const fields = {
   maxResultBytes: { kind: 'integer', min: 0, max: 64 * 1024 * 1024, default: 256 * 1024 },
 } as const satisfies Fields;
 
-const names = Object.keys(fields);
+/** Those that are no data stand here for "did you mean". */
+const names = [
+  ...Object.keys(fields),
+  'payload',
+  'storeFailures',
+  'metadata',
+  'signal',
+  'audit',
+  'subject',
+  'clock',
+];
 
 /** Checks the options of a call, all faults at once. */
 export function readIdempotentOptions(options: IdempotentOptions = {}): IdempotentSettings {
   if (options === noOptions) return usual;
-  if (Object(options) !== options) {
+  if (!isObject(options)) {
     throw new ConfigError(
       'INVALID_CONFIG',
-      `The idempotency options are ${show(options)}, not an object.`,
+      `The idempotency options are ${show(options)}, not an object such as { payload, expiresIn: '1d' }.`,
     );
   }
   const {

@@ -123,7 +123,9 @@ describe('calls that share a bulkhead', () => {
     const events: RetryEvent[] = [];
     const error = await thrownBy(retry(work, {}, { bulkhead, on: (event) => events.push(event) }));
     expect(error).toMatchObject({ code: 'BULKHEAD_FULL', attempts: 0 });
-    expect(error.message).toBe('Gave up after 0 attempts (BULKHEAD_FULL).');
+    expect(error.message).toBe(
+      'Gave up after 0 attempts (BULKHEAD_FULL): the bulkhead is full (1 running, 1 queued). Raise its maxConcurrent or maxQueue, or call later.',
+    );
     expect(explain(error.decision)).toBe(
       'Attempt 1 of 4 was not started; gave up because the bulkhead and its queue are full.',
     );
@@ -273,6 +275,7 @@ describe('calls that share a bulkhead', () => {
     const [error] = await Promise.all([call, clock.run()]);
     expect(error).toMatchObject({ code: 'BULKHEAD_FULL', attempts: 1 });
     expect(error.cause).toMatchObject({ message: 'down' });
+    expect(error.message).toContain('(1 running, 0 queued)');
     place?.leave();
   });
 

@@ -19,6 +19,8 @@ export interface Bulkhead {
   readonly queued: number;
   /** A place for one attempt, to be left when the attempt is over; undefined where the queue is full too. */
   enter(): BulkheadPlace | undefined;
+  /** Why there is no place, in a sentence for the error of an attempt that found none. */
+  toString(): string;
 }
 
 export interface BulkheadPlace {
@@ -65,6 +67,11 @@ class Places implements Bulkhead {
 
   get queued(): number {
     return this.#queue.size;
+  }
+
+  // Here and not in the loop, so that a bundle without a bulkhead does not carry it.
+  toString(): string {
+    return `the bulkhead is full (${this.running} running, ${this.queued} queued). Raise its maxConcurrent or maxQueue, or call later.`;
   }
 
   enter(): BulkheadPlace | undefined {

@@ -8,7 +8,7 @@ export type Wanted =
   | Field
   | Name
   | { kind: 'object' | 'pair' | 'decorrelated' }
-  | { kind: 'known' | 'fixed'; name: string; near: string | undefined };
+  | { kind: 'known' | 'fixed'; name: string; near: string | undefined; isPolicy?: boolean };
 
 /** The sentence for one fault: what was found, what is wanted, and what may have been meant. */
 export function explainFault(wanted: Wanted, value: unknown): string {
@@ -40,8 +40,8 @@ export function explainFault(wanted: Wanted, value: unknown): string {
     case 'fixed':
       return 'cannot be overridden for some failures: it belongs to the whole policy.';
     case 'known':
-      return liveNames.includes(wanted.name)
-        ? 'is alive, not data: it goes in the third argument of retry, beside the policy.'
+      return wanted.isPolicy && liveNames.includes(wanted.name)
+        ? 'is not a field of a policy. Give it in the runtime, the argument after the policy: retry(fn, policy, runtime).'
         : `there is no such field.${didYouMean(wanted.near)}`;
   }
 }

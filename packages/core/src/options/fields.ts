@@ -36,7 +36,10 @@ export function readFields(
     const field = names.includes(name) ? fields[name] : undefined;
     if (field === undefined) {
       const kind = Object.hasOwn(fields, name) ? 'fixed' : 'known';
-      fault(faults, at, 'UNKNOWN_FIELD', { kind, name, near: nearest(name, names) }, value);
+      // Only a policy goes with a runtime.
+      const isPolicy = Object.hasOwn(fields, 'maxUncounted');
+      const near = nearest(name, names);
+      fault(faults, at, 'UNKNOWN_FIELD', { kind, name, near, isPolicy }, value);
     } else if (value !== undefined) {
       const read = readValue(field, value, at, faults);
       if (read !== undefined) values[name] = read;

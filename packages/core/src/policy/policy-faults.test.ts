@@ -52,7 +52,8 @@ describe('a faulty policy', () => {
         return (error as ConfigError).faults.map((fault) => fault.message);
       }
     };
-    const live = 'is alive, not data: it goes in the third argument of retry, beside the policy.';
+    const live =
+      'is not a field of a policy. Give it in the runtime, the argument after the policy: retry(fn, policy, runtime).';
     expect(messages({ signal: 1, retryIf: 1, onFailedAttempt: 1 })).toEqual([live, live, live]);
     expect(messages({ overrides: { 429: { deadline: '1s', constructor: 1 } } })).toEqual([
       'cannot be overridden for some failures: it belongs to the whole policy.',

@@ -20,6 +20,7 @@ import {
 import type { RoutingPolicyDocument } from './routing-fields.ts';
 import { parseRoutingPolicy, RoutingPolicy, type RoutingRule } from './routing-policy.ts';
 import { statusText } from './rule-match.ts';
+import { checkNames } from '../options/check-options.ts';
 
 export interface RouteOptions {
   /** Where the random numbers of the decision come from. One is drawn where none is given, and returned. */
@@ -29,6 +30,8 @@ export interface RouteOptions {
   /** The wall clock in ms, compared with the expiry of the session. */
   nowMs?: number | undefined;
 }
+
+const optionNames = ['seed', 'detailLevel', 'nowMs'];
 
 /** What a caller should know about a retry or a fallback. Absent on a first choice. */
 export interface RetryInfo {
@@ -69,6 +72,7 @@ export function decideRoute(
   options: RouteOptions = {},
 ): RouteDecision {
   const given = policy instanceof RoutingPolicy ? policy : parseRoutingPolicy(policy);
+  checkNames('The options of decideRoute', options, optionNames);
   const { seed: wished, detailLevel = 'detailed', nowMs } = options;
   if (!detailLevels.includes(detailLevel)) refuseLevel(detailLevel);
   const seed = Number.isFinite(wished)

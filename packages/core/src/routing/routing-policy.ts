@@ -12,6 +12,7 @@ import {
   type RoutingPolicyDocument,
 } from './routing-fields.ts';
 import { type Matcher, matcherOf } from './rule-match.ts';
+import { checkNames } from '../options/check-options.ts';
 
 export interface RoutingPolicyOptions {
   /** The name that explanations show as `policy_id` (`default`). */
@@ -139,6 +140,7 @@ export function parseRoutingPolicy(
   data: unknown,
   options: RoutingPolicyOptions = {},
 ): RoutingPolicy {
+  checkNames('The options of a routing policy', options, ['id']);
   if (data instanceof RoutingPolicy) {
     return options.id === undefined || options.id === data.id
       ? data

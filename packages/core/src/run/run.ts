@@ -143,7 +143,7 @@ export async function run<T>(
         if (typeof answer === 'boolean') verdict = answer;
       } else if (ending.kind === 'unprepared') error = ending.error;
       else if (ending.kind === 'refused') failure = circuitOpen;
-      else if (ending.kind === 'full') failure = bulkheadFull;
+      else if (ending.kind === 'full') failure = { ...bulkheadFull, message: bulkhead!.toString() };
 
       // Also one that a callback above has made.
       const abort = watch?.aborted;

@@ -50,7 +50,7 @@ describe('a misspelt name in the runtime', () => {
     'is sent to the policy where it is data: %s',
     async (name) => {
       expect(await faultsOf({ [name]: 5 })).toEqual([
-        `${name}: is data: it goes in the policy, the second argument of retry.`,
+        `${name}: is a field of the policy. Give it there: the policy is the argument before this one.`,
       ]);
     },
   );

@@ -19,12 +19,21 @@ interface Part {
 export function checkRuntime(runtime: unknown): void {
   if (isObject(runtime) && isFine(runtime)) return;
   const faults: Fault[] = [];
-  if (isObject(runtime)) explainParts(runtime, faults);
+  explainRuntime(runtime, faults);
+  throw new ConfigError('INVALID_CONFIG', 'The runtime has faults:', faults);
+}
+
+/** Adds what is wrong with a runtime. `more` are options that its caller takes besides. */
+export function explainRuntime(
+  runtime: unknown,
+  faults: Fault[],
+  more: readonly string[] = [],
+): void {
+  if (isObject(runtime)) explainParts(runtime, faults, [...parts.keys(), ...more]);
   else {
     const message = `${show(runtime)} is not an object of options, such as { signal, budget, on }.`;
     faults.push({ path: '', code: 'INVALID_VALUE', message });
   }
-  throw new ConfigError('INVALID_CONFIG', 'The runtime has faults:', faults);
 }
 
 function isFine(runtime: Record<string, unknown>): boolean {
@@ -37,11 +46,15 @@ function isFine(runtime: Record<string, unknown>): boolean {
   return true;
 }
 
-function explainParts(runtime: Record<string, unknown>, faults: Fault[]): void {
+function explainParts(
+  runtime: Record<string, unknown>,
+  faults: Fault[],
+  names: readonly string[],
+): void {
   for (const name in runtime) {
     const part = parts.get(name);
     const value = runtime[name];
-    if (part === undefined) faults.push(unknownName(name, '', [...parts.keys()]));
+    if (part === undefined) faults.push(unknownName(name, '', names));
     else if (value != null && !part.fits(value)) {
       if (part.members && isObject(value)) explainMembers(value, name, [...part.members], faults);
       else {
@@ -68,11 +81,18 @@ function explainMembers(
 }
 
 function unknownName(name: string, path: string, names: readonly string[]): Fault {
-  const isData = path === '' && Object.hasOwn(policyFields, name);
-  const message = isData
-    ? 'is data: it goes in the policy, the second argument of retry.'
-    : `there is no such field.${didYouMean(nearest(name, names))}`;
-  return { path: joinPath(path, name), code: 'UNKNOWN_FIELD', message };
+  return { path: joinPath(path, name), code: 'UNKNOWN_FIELD', message: whereTo(name, path, names) };
+}
+
+/** A name of the runtime, or one of the policy in the wrong argument. */
+function whereTo(name: string, path: string, names: readonly string[]): string {
+  if (path === '' && Object.hasOwn(policyFields, name))
+    return 'is a field of the policy. Give it there: the policy is the argument before this one.';
+  const near = nearest(name, names);
+  if (path !== '' || near !== undefined) return `there is no such field.${didYouMean(near)}`;
+  const field = nearest(name, Object.keys(policyFields));
+  if (field === undefined) return 'there is no such field.';
+  return `there is no such field.${didYouMean(field)} Give it in the policy, the argument before this one.`;
 }
 
 function isFunction(value: unknown): boolean {

@@ -35,10 +35,13 @@ export function idempotentHandler<R extends Request, Rest extends readonly unkno
   handler: Handler<R, Rest>,
   options: IdempotentHandlerOptions<R, Rest>,
 ): (request: R, ...rest: Rest) => Promise<Response> {
-  const { principal: principalOf, ...http } = options;
+  const { principal: principalOf, ...http } = Object(options) as typeof options;
   for (const fn of [handler, principalOf]) {
     if (typeof fn === 'function') continue;
-    throw new ConfigError('NOT_A_FUNCTION', 'The handler and principal must be functions.');
+    throw new ConfigError(
+      'NOT_A_FUNCTION',
+      'The handler and the option principal must be functions: idempotentHandler(handler, { store, principal }).',
+    );
   }
   const settings = readHttpOptions(http, ['maxRequestBytes']);
   const { methods, isRequired, maxRequestBytes, describedBy } = settings;

@@ -49,6 +49,24 @@ const fields = {
   maxRequestBytes: { kind: 'integer', min: 0, max: 64 * MIB, default: MIB },
 } as const satisfies Fields;
 
+/** Every option that all ways of serving have, for "did you mean". */
+const names: readonly string[] = [
+  'store',
+  'required',
+  'methods',
+  'whileRunning',
+  'maxResponseBytes',
+  'describedBy',
+  'lease',
+  'maxWait',
+  'afterCrash',
+  'whenStoreFails',
+  'storeTimeout',
+  'expiresIn',
+  'audit',
+  'clock',
+] satisfies (keyof IdempotentHttpOptions)[];
+
 /** Checks the options once, all faults at once. `own`: those that only one way of serving has. */
 export function readHttpOptions(
   options: IdempotentHttpOptions & { maxRequestBytes?: number | undefined },
@@ -80,7 +98,7 @@ export function readHttpOptions(
   };
   readIdempotentOptions(call);
   const faults: Fault[] = [];
-  const values = readFields(http, fields, ['required', 'maxResponseBytes', ...own], '', faults);
+  const values = readFields(http, fields, [...names, ...own], '', faults);
   if (!isIdempotencyStore(store)) {
     const message = 'This must be an idempotency store, such as memoryIdempotency().';
     faults.push({ path: 'store', code: 'INVALID_VALUE', message });

@@ -8,6 +8,7 @@ import { CallSession } from './call-session.ts';
 import type { Decider, RouterParts } from './decider.ts';
 import { isSuccess } from './failure-status.ts';
 import type { RouterSettings } from './router-options.ts';
+import { checkNames } from '../../options/check-options.ts';
 
 /** How a call of a provider ended that the caller made. */
 export interface RouteReport {
@@ -63,8 +64,11 @@ function runtimeOf({ clock, unref }: RouterSettings) {
   return { clock, unref, key: '' };
 }
 
+const reportNames = ['provider', 'status', 'latencyMs', 'retryAfterMs', 'context'];
+
 function checked(report: RouteReport): RouteReport {
-  const { provider, status, latencyMs, retryAfterMs, context } = Object(report) as RouteReport;
+  checkNames('The fields of a report', report, reportNames);
+  const { provider, status, latencyMs, retryAfterMs, context } = report;
   const faults: Fault[] = [];
   const expect = (isGood: boolean, path: string, value: unknown, wanted: string) => {
     if (isGood) return;

@@ -130,6 +130,11 @@ const optionFields = {
   detailLevel: { kind: 'choice', of: ['minimal', 'detailed', 'verbose'], default: 'detailed' },
 } as const satisfies Fields;
 
+const otherNames =
+  'providers sticky budget statusOf refuse mayRepeat stream audit on clock random unref continueFrom'.split(
+    ' ',
+  );
+
 const streamFields = { idleTimeout: { kind: 'duration', min: 1 } } as const satisfies Fields;
 
 /** Checks the options of a router, all faults at once. */
@@ -154,9 +159,9 @@ export function readRouterOptions(
     ...data
   } = Object(options) as RouterOptions<RouteProviders>;
   const faults: Fault[] = [];
-  const values = read(data, optionFields, '', faults);
+  const values = read(data, optionFields, '', faults, otherNames);
   const { isContent, isEnd, ...streamData } = stream ?? {};
-  const streamValues = read(streamData, streamFields, 'stream', faults);
+  const streamValues = read(streamData, streamFields, 'stream', faults, ['isContent', 'isEnd']);
   const functions = {
     statusOf,
     refuse,
@@ -200,8 +205,15 @@ export function readRouterOptions(
   };
 }
 
-function read(data: object, fields: Fields, path: string, faults: Fault[]): Values {
-  const values = readFields(data, fields, Object.keys(fields), path, faults);
+/** `others` are no data, and stand here for "did you mean". */
+function read(
+  data: object,
+  fields: Fields,
+  path: string,
+  faults: Fault[],
+  others: readonly string[],
+): Values {
+  const values = readFields(data, fields, [...Object.keys(fields), ...others], path, faults);
   for (const [name, field] of Object.entries(fields)) values[name] ??= defaultOf(field);
   return values;
 }

@@ -22,6 +22,7 @@ import {
   type RouterOptions,
 } from './router-options.ts';
 import { memorySticky } from './sticky-store.ts';
+import { checkNames } from '../../options/check-options.ts';
 
 export interface RouteCallOptions {
   /** Ends the call at once, in an attempt or in a wait. */
@@ -125,17 +126,20 @@ export function createRouter<P extends RouteProviders>(
   const requestIdOf = (context: RouteContext) => scalarText(context.request_id) ?? prefix + ++calls;
   const router: Router<InputOf<P>, OutputOf<P>> = {
     policy: parsed,
-    call(input, context = {}, callOptions = {}) {
+    async call(input, context = {}, callOptions = {}) {
       const fault = faultOf(context, 'The second argument of call');
-      if (fault) return Promise.reject(fault);
+      if (fault) throw fault;
+      checkNames('The options of call', callOptions, ['signal', 'seed']);
       const { seed: wished = seed, signal } = callOptions;
       const requestId = requestIdOf(context);
       const call = new RouteCall(parts, input, context, requestId, wished, signal);
       return call.run() as Promise<RouteResult<OutputOf<P>>>;
     },
-    async decide(context = {}, { seed: wished = seed, detailLevel } = {}) {
+    async decide(context = {}, decideOptions = {}) {
       const fault = faultOf(context, 'The first argument of decide');
       if (fault) throw fault;
+      checkNames('The options of decide', decideOptions, ['seed', 'detailLevel']);
+      const { seed: wished = seed, detailLevel } = decideOptions;
       const level = detailLevel ?? settings.detailLevel;
       const decider = new Decider(parts, context, requestIdOf(context), wished, level);
       return decideExternally(parts, context, decider);

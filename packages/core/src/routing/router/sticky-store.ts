@@ -1,5 +1,7 @@
 import { systemClock } from '../../system.ts';
 import type { StickySession } from '../route-context.ts';
+import { checkOptions } from '../../options/check-options.ts';
+import type { Fields } from '../../options/fields.ts';
 
 /** Where sticky sessions are kept. A store that fails or is late costs the session, never the call. */
 export interface StickyStore {
@@ -18,13 +20,17 @@ export interface MemoryStickyOptions {
   now?: (() => number) | undefined;
 }
 
-const MAX_SESSIONS = 10_000;
+const fields = {
+  maxSessions: { kind: 'integer', min: 1, max: 100_000_000, default: 10_000 },
+} as const satisfies Fields;
 /** Expired sessions that one `set` removes from the old end. */
 const MAX_SWEPT = 8;
 
 /** Sticky sessions in the memory of this process. */
 export function memorySticky(options: MemoryStickyOptions = {}): StickyStore {
-  const { maxSessions = MAX_SESSIONS, now = () => systemClock.now() } = options;
+  const checked = checkOptions('The options of memorySticky', options, fields, ['now']);
+  const maxSessions = checked['maxSessions'] as number;
+  const { now = () => systemClock.now() } = options;
   // In the order of use: the first is the one that was used least recently.
   const sessions = new Map<string, StickySession>();
   return {
