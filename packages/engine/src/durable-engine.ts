@@ -1,23 +1,23 @@
-import { type SourceOptions, SourceConsumer } from './intake/consumer.ts';
+import { checkObject as checkOptionsObject } from 'redrive/internal';
+import { checkSource, type SourceOptions, SourceConsumer } from './intake/consumer.ts';
 import type { Executor } from './dispatch/executor.ts';
 import type { Directory } from './dispatch/directory.ts';
 import type { Dispatcher } from './dispatch/dispatcher.ts';
 import type { Engine, EngineStats, HandlerOptions, LaneQuery, Rejected } from './engine.ts';
 import type { By, EngineInbox } from './inbox/engine-inbox.ts';
-import {
-  checkNames,
-  type EngineOptions,
-  type EngineSettings,
-  engineSettings,
-} from './engine-options.ts';
+import { checkedAuditQuery, checkedLaneQuery, checkedTaskQuery } from './inbox/queries.ts';
+import { byOf } from './inbox/selection.ts';
+import { type EngineOptions, type EngineSettings, engineSettings } from './engine-options.ts';
 import type { EntryHook } from './inbox/entry-hook.ts';
 import { EngineError, isUnavailable, noTransactions, stoppedError } from './errors.ts';
 import type { Handler } from './dispatch/handlers.ts';
 import type { Host } from './host.ts';
 import type { Intake } from './intake/intake.ts';
 import type { JobRunner } from './inbox/job-runner.ts';
+import { DELAY_QUEUE_KIND } from './delay-queue/store/entry-task.ts';
 import type { LaneReporter } from './lanes/lane-report.ts';
 import type { Lanes } from './lanes/lanes.ts';
+import type { WatchedLane } from './lanes/watched-lanes.ts';
 import { type Accepted, type Arrival, cancel, expedite, succeed } from './model/moves.ts';
 import type { Observer } from './audit/observer.ts';
 import type { Outbox } from './outbox.ts';
@@ -31,13 +31,12 @@ import type { FailureReport, Reported, Reporter } from './intake/report.ts';
 import type { Settler } from './dispatch/settler.ts';
 import {
   checkedLane,
-  checkedLimit,
   destinationOf,
   type Submission,
   type SubmitOptions,
   txOf,
 } from './intake/submission.ts';
-import { checkObject } from './intake/submission-faults.ts';
+import { checkList, checkObject } from './intake/submission-faults.ts';
 import { firstDue, type Submitted, type Submitter } from './intake/submitter.ts';
 import type { Destination, Task } from './model/task.ts';
 import { TaskActions } from './inbox/task-actions.ts';
@@ -86,7 +85,6 @@ export class DurableEngine {
   #unwatch: (() => void)[] = [];
 
   constructor(options: EngineOptions) {
-    checkNames(options);
     this.#settings = engineSettings(options);
     this.#store = options.store;
     const opened = () => this.#open().then(() => this.#store);
@@ -123,7 +121,9 @@ export class DurableEngine {
       throw new EngineError('INVALID_ENGINE', 'A handler has a name, which is not a URL.');
     }
     const run = rest.at(-1) as Handler<never>;
-    const { schema, idempotent, ...lane } = (rest.length > 1 ? rest[0] : {}) as HandlerOptions;
+    const options = rest.length > 1 ? (rest[0] as HandlerOptions) : {};
+    checkOptionsObject(`The handler '${name}'`, options);
+    const { schema, idempotent, ...lane } = options;
     this.#dispatcher.expect([this.#directory.add(name, lane, { schema, run }, idempotent)]);
     return this;
   }
@@ -148,6 +148,7 @@ export class DurableEngine {
     options: { tx?: unknown } = {},
   ): Promise<(Submitted | Rejected)[]> {
     const tx = txOf(options);
+    checkList(tasks, 'The tasks of submitMany');
     await this.#ready(tx);
     return this.#submitter.many(tasks, async (arrivals) => {
       const store = () =>
@@ -159,6 +160,7 @@ export class DurableEngine {
   }
 
   async report(failures: readonly FailureReport[]): Promise<(Reported | Rejected)[]> {
+    checkList(failures, 'The failures of a report');
     await this.#ready(undefined);
     const results = await this.#reporter.many(failures, (arrivals) =>
       this.#patiently(() => this.#intake.storeAll(arrivals), undefined),
@@ -168,6 +170,7 @@ export class DurableEngine {
   }
 
   consume(source: SourceOptions): void {
+    checkSource(source);
     const inboxed = (items: readonly RawItem[]) => {
       this.#outbox.wake();
       for (const item of items) this.#observer.unreadable(item);
@@ -213,13 +216,17 @@ export class DurableEngine {
   }
 
   async list(query: TaskQuery): Promise<Task[]> {
+    const checked = checkedTaskQuery(query);
     await this.#open();
-    return this.#store.list({ ...query, limit: checkedLimit(query.limit) });
+    // Wake-ups of delay queues are nobody's retries: only who asks for their lane sees them.
+    const others = query.lane === undefined ? { exceptKind: DELAY_QUEUE_KIND } : {};
+    return this.#store.list({ ...others, ...checked });
   }
 
   async lanes(query?: LaneQuery) {
+    const checked = checkedLaneQuery(query);
     await this.#open();
-    return this.#laneReporter.list(query);
+    return this.#laneReporter.list(checked);
   }
 
   async laneCounts() {
@@ -228,18 +235,24 @@ export class DurableEngine {
   }
 
   async pause(lane: string, by?: string): Promise<{ known: boolean }> {
+    const who = byOf(by);
     await this.#open();
     const known = await this.#laneReporter.knows(checkedLane(lane));
-    await this.#lanes.pause(lane, by);
+    await this.#lanes.pause(lane, who.by);
     this.#observer.acted('pause', { lane, by });
     return { known };
   }
 
   async resume(lane: string, by?: string): Promise<void> {
+    byOf(by);
     await this.#open();
     await this.#lanes.resume(checkedLane(lane));
     this.#observer.acted('resume', { lane, by });
     this.#dispatcher.expect([lane]);
+  }
+
+  watchLane(lane: string, watched: WatchedLane): () => void {
+    return this.#lanes.watched.add(checkedLane(lane), watched);
   }
 
   async census(): Promise<Census> {
@@ -250,8 +263,9 @@ export class DurableEngine {
   readonly audit: Engine['audit'] = (entry) => this.#trail.writeSoon(entry);
 
   async auditEvents(query: AuditQuery): Promise<AuditPage> {
+    const checked = checkedAuditQuery(query);
     await this.#open();
-    return this.#trail.read({ ...query, limit: checkedLimit(query.limit) });
+    return this.#trail.read(checked);
   }
 
   stats(): EngineStats {

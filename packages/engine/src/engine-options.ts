@@ -8,14 +8,7 @@ import {
   type Policy,
   type Random,
 } from 'redrive';
-import {
-  defaultOf,
-  type Fields,
-  isIdempotencyStore,
-  nearest,
-  readFields,
-  type Values,
-} from 'redrive/internal';
+import { checkObject, defaultOf, type Fields, readFields, type Values } from 'redrive/internal';
 import type { InboxEntry } from './inbox/entry-hook.ts';
 import { EngineError } from './errors.ts';
 import type { EngineEvent } from './events.ts';
@@ -168,14 +161,18 @@ const rateFields = {
   burst: { kind: 'integer', min: 1, max: 1_000_000 },
 } as const satisfies Fields;
 
+/** The last two are those of a handler. */
+const laneOthers = ['rate', 'policy', 'schema', 'idempotent'];
+
 const MAX_OPEN_FOR_MS = 300_000;
 
 export function engineSettings(options: EngineOptions): EngineSettings {
   const given = checked(pick(options, engineFields), engineFields, 'The engine has faults:');
   const kept = checked(options.retention ?? {}, retentionFields, 'The retention has faults:');
   const { done, retried, cancelled } = kept as Record<keyof typeof retentionFields, number>;
+  checkObject('The inbox', options.inbox ?? {});
   const { onEntry, ...ofInbox } = options.inbox ?? {};
-  const inbox = checked(ofInbox, inboxFields, 'The inbox has faults:') as Record<
+  const inbox = checked(ofInbox, inboxFields, 'The inbox has faults:', [], ['onEntry']) as Record<
     keyof typeof inboxFields,
     number
   >;
@@ -210,12 +207,13 @@ export function laneSettings(
   leaseMs: number,
   attemptTimeout?: number,
 ): LaneSettings {
+  checkObject('The lane', options);
   const { policy: _, rate, ...data } = options;
   const timeoutOfPolicy = attemptTimeout === undefined ? {} : { timeout: attemptTimeout };
   const faults: Fault[] = [];
   const rated = rate === undefined ? {} : { rate: laneRate(rate, faults) };
   const all = { ...timeoutOfPolicy, ...data };
-  const given = checked(all, laneFields, 'The lane has faults:', faults);
+  const given = checked(all, laneFields, 'The lane has faults:', faults, laneOthers);
   const { concurrency, timeout, failures, openFor } = given as Record<
     keyof typeof laneFields,
     number
@@ -249,8 +247,15 @@ function laneRate(rate: NonNullable<LaneOptions['rate']>, faults: Fault[]): Rate
   return rateSettings(perSecond, burst);
 }
 
-function checked(data: object, fields: Fields, message: string, faults: Fault[] = []): Values {
-  const values = readFields(data, fields, Object.keys(fields), '', faults);
+/** `others` are checked elsewhere, and stand here for "did you mean". */
+function checked(
+  data: object,
+  fields: Fields,
+  message: string,
+  faults: Fault[] = [],
+  others: readonly string[] = [],
+): Values {
+  const values = readFields(data, fields, [...Object.keys(fields), ...others], '', faults);
   if (faults.length > 0) throw new ConfigError('INVALID_CONFIG', message, faults);
   for (const [name, field] of Object.entries(fields)) values[name] ??= defaultOf(field);
   return values;
@@ -261,32 +266,4 @@ function pick(options: object, fields: Fields): Values {
   return Object.fromEntries(
     Object.keys(fields).flatMap((name) => (all[name] === undefined ? [] : [[name, all[name]]])),
   );
-}
-
-/** Every option that there is: a slip in a name must not be ignored in silence. */
-const optionNames =
-  'store deliveries brokers policy policies lanes lane maxPayloadBytes onUnavailable lease heartbeat poll maxLostLeases retention inbox idempotency dispatch grace audit review on log clock random instance defer'.split(
-    ' ',
-  );
-
-export function checkNames(options: EngineOptions): void {
-  for (const name of Object.keys(options)) {
-    if (optionNames.includes(name)) continue;
-    const near = nearest(name, optionNames);
-    const hint = near ? ` Did you mean '${near}'?` : '';
-    throw new EngineError('INVALID_ENGINE', `There is no option '${name}'.${hint}`);
-  }
-  const { idempotency } = options;
-  if (idempotency !== undefined && !isIdempotencyStore(idempotency)) {
-    throw new EngineError(
-      'INVALID_ENGINE',
-      'The option `idempotency` is no idempotency store: pass postgresIdempotency(url), redisIdempotency(url) or another one.',
-    );
-  }
-  if (typeof (options.store as Store | undefined)?.claim !== 'function') {
-    throw new EngineError(
-      'INVALID_ENGINE',
-      "An engine needs a store: sqlite('tasks.db'), postgres({ url }), or memory().",
-    );
-  }
 }

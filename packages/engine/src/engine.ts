@@ -3,10 +3,12 @@ import { DurableEngine } from './durable-engine.ts';
 import type { SourceOptions } from './intake/consumer.ts';
 import type { By, EngineInbox } from './inbox/engine-inbox.ts';
 import type { EngineOptions, LaneOptions } from './engine-options.ts';
+import { checkEngine, withAllFaults } from './engine-faults.ts';
 import type { EngineError } from './errors.ts';
 import type { Handler, HandlerContext, IdempotentContext } from './dispatch/handlers.ts';
 import { checkNode } from './node-version.ts';
 import type { laneStates } from './lanes/lane-state.ts';
+import type { WatchedLane } from './lanes/watched-lanes.ts';
 import type { AuditPage, AuditQuery } from './ports/audit.ts';
 import type { TaskQuery, TransactionClient } from './ports/schedule.ts';
 import type { Transaction, TransactionalIdempotency } from './ports/idempotency.ts';
@@ -29,7 +31,12 @@ export function createEngine<Tasks extends object = Record<string, unknown>>(
 ): Engine<Tasks>;
 export function createEngine(options: EngineOptions): unknown {
   checkNode('@redrive/engine');
-  return new DurableEngine(options);
+  try {
+    checkEngine(options);
+    return new DurableEngine(options);
+  } catch (error) {
+    throw withAllFaults(error, options);
+  }
 }
 
 type TransactionalKeys =
@@ -139,6 +146,12 @@ export interface Engine<Tasks extends object = Record<string, unknown>, Tx = und
    */
   pause(lane: string, by?: string): Promise<{ known: boolean }>;
   resume(lane: string, by?: string): Promise<void>;
+  /**
+   * A lane that you serve beside the engine, such as the consumer of a delay queue: it is listed, paused and resumed as others
+   * are. `paused` is told whether it is paused, at once and when that changes, by whichever instance. Call it after `start`.
+   * The answer ends it.
+   */
+  watchLane(lane: string, watched: WatchedLane): () => void;
   /** How much waits and lies open in all, counted exactly: ask seldom. */
   census(): Promise<Census>;
   /** The trail of decisions, the newest first, where its sink can be read. */

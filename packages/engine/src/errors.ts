@@ -28,6 +28,8 @@ export const errorCodes = {
   STORE_UNAVAILABLE:
     'The store cannot be reached, or did not answer in time. Trying again with the same id is safe.',
   STORE_READ_ONLY: 'The store can be read but not written.',
+  STORE_DENIED:
+    'The server does not let this program in: its user, its password or a certificate is not taken. The message says which setting to correct.',
   STORE_FULL: 'The disk of the store is full.',
   STORE_CORRUPT: 'The file is damaged, or is not a database.',
   STORE_FILE_LOST:
@@ -71,6 +73,8 @@ export const errorCodes = {
   NATS_WRONG_REVISION: 'The key of the bucket is not at the revision that the write names.',
   NATS_OUTCOME_UNKNOWN:
     'The answer to a write was lost, and the key has changed since: whether the write happened is not known.',
+  PEER_MISSING:
+    'The client of a database or a broker is not installed; the message has the `npm install` that is needed.',
   NODE_TOO_OLD: 'The Node that runs this is older than what is needed; the message names both.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;

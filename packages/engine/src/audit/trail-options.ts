@@ -25,16 +25,15 @@ export function trailSettings(
 ): TrailSettings {
   const off = { successes: false, strict: false };
   if (audit === undefined || audit === false) return off;
+  // Anything else would be taken for options that say nothing.
+  if (audit !== true && Object(audit) !== audit) throw noSink();
   if (audit !== true && isSink(audit)) return { ...off, sink: audit };
   const { sink = own, ...rest } = audit === true ? {} : audit;
   const faults: Fault[] = [];
   const names = [...Object.keys(fields), 'sink'];
   const values = readFields(rest, fields, names, 'audit', faults);
   if (faults.length > 0) throw new ConfigError('INVALID_CONFIG', 'The audit has faults:', faults);
-  if (!isSink(sink)) {
-    const message = 'There is nowhere to write the audit trail: give a sink with a method write.';
-    throw new EngineError('INVALID_ENGINE', message);
-  }
+  if (!isSink(sink)) throw noSink();
   const retentionMs = values['retention'] as number | undefined;
   return {
     sink,
@@ -42,6 +41,12 @@ export function trailSettings(
     strict: values['strict'] === true,
     ...(retentionMs === undefined ? {} : { retentionMs }),
   };
+}
+
+function noSink(): EngineError {
+  const message = 'There is nowhere to write the audit trail: give a sink with a method write.';
+  const faults = [{ path: 'audit', code: 'INVALID_ENGINE', message } as const];
+  return new EngineError('INVALID_ENGINE', message, { faults });
 }
 
 function isSink(value: unknown): value is AuditSink {

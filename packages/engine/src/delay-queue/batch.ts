@@ -23,11 +23,12 @@ export class Batch<L extends Leased> {
   /** By the monotonic clock: the lease surely holds until then. */
   #heldUntilMs: number;
   #timer: unknown;
+  #isAnswered = false;
 
   constructor(
     source: LeaseSource<L>,
     { leased, askedAtMs }: { leased: readonly L[]; askedAtMs: number },
-    handler: DelayHandler,
+    { handler, timeoutMs }: { handler: DelayHandler; timeoutMs: number },
     host: Host,
   ) {
     this.#source = source;
@@ -35,18 +36,30 @@ export class Batch<L extends Leased> {
     this.#host = host;
     this.#heldUntilMs = askedAtMs + source.leaseMs;
     this.#beatIn(source.leaseMs * RENEW_PART);
-    this.over = this.#run(handler).finally(() => this.#host.clock.clearTimer(this.#timer));
+    // A handler that hangs must not keep its entries by leases that are renewed for ever.
+    const limit = host.clock.setTimer(() => this.#timeOut(timeoutMs), timeoutMs);
+    this.over = this.#run(handler).finally(() => {
+      for (const timer of [this.#timer, limit]) host.clock.clearTimer(timer);
+    });
   }
 
   /** Aborts the handler, and gives the entries back without waiting for it. */
-  async giveUp(): Promise<void> {
-    this.#lose('The consumer was stopped.');
+  async giveUp(why: string): Promise<void> {
+    this.#lose(why);
     this.#givenUp.resolve();
     await this.over;
   }
 
+  #timeOut(timeoutMs: number): void {
+    if (this.#isAnswered) return;
+    const message = `the handler of delayed entries gave no answer in ${timeoutMs} ms, and they come again`;
+    this.#host.log.error({ count: this.#leased.length, timeoutMs }, message);
+    void this.giveUp(`The handler gave no answer in ${timeoutMs} ms.`);
+  }
+
   async #run(handler: DelayHandler): Promise<void> {
     const ends = await Promise.race([this.#ask(handler), this.#givenUp.promise]);
+    this.#isAnswered = true;
     if (ends && !this.#isLost) return this.#write(ends);
     // Answers count no more. What is still held must not wait for the end of its lease.
     const back = this.#leased.map((): LeaseEnd => ({ type: 'unanswered', delayMs: 0 }));

@@ -35,25 +35,36 @@ export function checkIds(ids: readonly string[]): void {
 export interface FullLimits {
   maxBatch: number;
   concurrency: number;
+  timeoutMs: number;
   stopTimeoutMs: number;
 }
 
 const MAX_LIMIT = 10_000;
-const MAX_STOP_MS = 86_400_000;
-const DEFAULT_LIMITS: FullLimits = { maxBatch: 100, concurrency: 4, stopTimeoutMs: 30_000 };
+const DAY_MS = 86_400_000;
+const DEFAULT_LIMITS: FullLimits = {
+  maxBatch: 100,
+  concurrency: 4,
+  timeoutMs: 600_000,
+  stopTimeoutMs: 30_000,
+};
+const LARGEST: FullLimits = {
+  maxBatch: MAX_LIMIT,
+  concurrency: MAX_LIMIT,
+  timeoutMs: DAY_MS,
+  stopTimeoutMs: DAY_MS,
+};
 
 /** The limits of a consumer, complete. */
 export function readLimits(given: DelayLimits): FullLimits {
   const faults: TaskFault[] = [];
   const limits = { ...DEFAULT_LIMITS };
-  const largest = { maxBatch: MAX_LIMIT, concurrency: MAX_LIMIT, stopTimeoutMs: MAX_STOP_MS };
   for (const name of Object.keys(limits) as (keyof FullLimits)[]) {
     const value: unknown = given[name];
     if (value === undefined) continue;
     const least = name === 'stopTimeoutMs' ? 0 : 1;
-    if (isWhole(value, least, largest[name])) limits[name] = value;
-    else
-      faults.push(fault(name, `is ${shown(value)}. Allowed: ${least} to ${largest[name]}, whole.`));
+    const most = LARGEST[name];
+    if (isWhole(value, least, most)) limits[name] = value;
+    else faults.push(fault(name, `is ${shown(value)}. Allowed: ${least} to ${most}, whole.`));
   }
   throwFaults('limits of a consumer', faults);
   return limits;

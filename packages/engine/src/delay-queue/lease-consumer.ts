@@ -9,6 +9,8 @@ import type { Leased, LeaseSource, Taken } from './lease-source.ts';
 /** Between two tries to take entries from a server that is in trouble. */
 const takePauses: Policy = { base: '50ms', cap: '5s', jitter: 'equal' };
 
+const STOPPED = 'The consumer was stopped.';
+
 /** The loop of a consumer: takes what is due while a batch more may be under way, and sleeps until there is more. */
 export class LeaseConsumer<L extends Leased> implements DelayConsumer {
   readonly #source: LeaseSource<L>;
@@ -49,7 +51,7 @@ export class LeaseConsumer<L extends Leased> implements DelayConsumer {
       { batches: this.#batches.size, stopTimeoutMs: this.#limits.stopTimeoutMs },
       'handlers of delayed entries did not end in time; their entries are given back',
     );
-    await Promise.all([...this.#batches].map((batch) => batch.giveUp()));
+    await Promise.all([...this.#batches].map((batch) => batch.giveUp(STOPPED)));
   }
 
   async #run(): Promise<void> {
@@ -92,7 +94,9 @@ export class LeaseConsumer<L extends Leased> implements DelayConsumer {
       });
       return;
     }
-    const batch = new Batch(this.#source, { leased, askedAtMs }, this.#handler, this.#host);
+    const { timeoutMs } = this.#limits;
+    const work = { handler: this.#handler, timeoutMs };
+    const batch = new Batch(this.#source, { leased, askedAtMs }, work, this.#host);
     this.#batches.add(batch);
     void batch.over.then(() => {
       this.#batches.delete(batch);

@@ -206,7 +206,7 @@ describe('a store of keys that is away', () => {
     expect(await engine.get(ID)).toMatchObject({ status: 'pending', attempt: 0, uncounted: 1 });
     // An answer that comes later frees the key.
     answer();
-    await vi.waitFor(async () => expect(await real.read(KEY)).toBeUndefined());
+    await vi.waitFor(async () => expect(await real.read(KEY)).toBeUndefined(), { timeout: 20_000 });
     expect(run).not.toHaveBeenCalled();
   });
 

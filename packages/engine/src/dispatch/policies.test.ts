@@ -66,7 +66,7 @@ describe('a policy that a submit wants', () => {
     expect(resolve({ maxAttempts: 2, base: undefined })).toBe(one);
     expect(resolve({ maxAttempts: 3 }).maxAttempts).toBe(3);
     const alive = { maxAttempts: 2, retryIf: () => true } as Policy;
-    expect(() => resolve(alive)).toThrow('is alive, not data');
+    expect(() => resolve(alive)).toThrow('is not a field of a policy');
     expect(() => resolve({ maxAttempts: 2n } as object)).toThrow('whole number');
     expect(() => resolve(null as never)).toThrow('is not an object of options');
     const overrides = { 429: { maxAttempts: 5 } };

@@ -22,10 +22,10 @@ export class UnservedLanes {
     if (!(isStarted || isHandler) || this.#known.has(lane) || this.#known.size >= MAX_KNOWN) return;
     const near = isHandler ? this.#nearTo(lane) : undefined;
     this.#known.set(lane, near);
-    const hint = near === undefined ? '' : `, or did you mean '${near}'?`;
+    const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
     this.#log.warn(
       { lane, ...(near === undefined ? {} : { near }) },
-      `this process cannot deliver to a lane that has tasks: they wait for another instance${hint}`,
+      `this process cannot deliver to ${lane}: its tasks wait for a process that can.${hint}`,
     );
   }
 

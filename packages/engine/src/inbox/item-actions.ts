@@ -26,6 +26,7 @@ import {
   checkedPlace,
   checkedText,
   checkNames,
+  filterNames,
 } from './selection.ts';
 import { checkedLimit } from '../intake/submission.ts';
 import { laneOf } from '../model/task.ts';
@@ -55,7 +56,8 @@ export class ItemActions extends JobActions implements EngineInbox {
   }
 
   async items(asked: Omit<ItemQuery, 'limit'> & { limit?: number } = {}): Promise<ItemPage> {
-    const { before, limit = 100, ...filter } = Object(asked) as Partial<ItemQuery>;
+    checkNames(asked, [...filterNames, 'before', 'limit'], 'A query of items');
+    const { before, limit = 100, ...filter } = asked as Partial<ItemQuery>;
     const query = { ...checkedFilter(filter), limit: checkedLimit(limit) };
     const page = before === undefined ? {} : { before: checkedPlace(before, 'before') };
     return (await this.#parts.store()).items({ ...query, ...page });
@@ -65,8 +67,10 @@ export class ItemActions extends JobActions implements EngineInbox {
     return (await this.#parts.store()).attempts(checkedNumber(taskId, 'taskId'));
   }
 
-  async groups({ limit = 100, ...query }: Partial<GroupQuery> = {}): Promise<Group[]> {
-    checkNames(query, ['fingerprint', 'lane', 'all', 'before'], 'A query of groups');
+  async groups(asked: Partial<GroupQuery> = {}): Promise<Group[]> {
+    const names = ['fingerprint', 'lane', 'all', 'before', 'limit'];
+    checkNames(asked, names, 'A query of groups');
+    const { limit = 100, ...query } = asked;
     const { fingerprint, lane, before } = query;
     if (fingerprint !== undefined) checkedText(fingerprint, 'fingerprint');
     if (lane !== undefined) checkedText(lane, 'lane');
@@ -91,7 +95,9 @@ export class ItemActions extends JobActions implements EngineInbox {
     this.#parts.acted('annotate', { group: fingerprint, ...who, details: checked });
   }
 
-  async replay(id: number, { by, ...changes }: Changes & By = {}): Promise<void> {
+  async replay(id: number, options: Changes & By = {}): Promise<void> {
+    checkNames(options, ['payload', 'headers', 'to', 'by'], 'A replay');
+    const { by, ...changes } = options;
     const isChanged = Object.values(changes).some((one) => one !== undefined);
     const edit = isChanged ? { edit: await this.#checkedEdit(id, changes, by) } : {};
     await this.#act(id, { type: 'replay', ...byOf(by), ...edit });
@@ -102,7 +108,7 @@ export class ItemActions extends JobActions implements EngineInbox {
     changes: (Changes & By) | undefined,
     options: By = {},
   ): Promise<InboxItem> {
-    const { by = options.by, ...rest } = changes ?? {};
+    const { by = checkedBy(options).by, ...rest } = changes ?? {};
     const edit = changes && (await this.#checkedEdit(id, rest, by));
     await this.#act(id, { type: 'edit', ...byOf(by), edit });
     return (await this.item(id))!;

@@ -28,6 +28,7 @@ import {
   checkedPlace,
   checkedReplay,
   checkedResult,
+  checkNames,
   checkedSelection,
   type ReplayOptions,
   type Selection,
@@ -92,9 +93,9 @@ export class JobActions {
     return this.#report(await this.#read(id));
   }
 
-  async jobs({ before, limit = 100 }: { before?: number; limit?: number } = {}): Promise<
-    JobReport[]
-  > {
+  async jobs(page: { before?: number; limit?: number } = {}): Promise<JobReport[]> {
+    checkNames(page, ['before', 'limit'], 'A page of jobs');
+    const { before, limit = 100 } = page;
     const most = checkedLimit(limit);
     const below = before === undefined ? Infinity : checkedPlace(before, 'before');
     const jobs = (await this.#all()).filter(({ id }) => id < below);
@@ -104,8 +105,10 @@ export class JobActions {
 
   async members(
     job: number,
-    { result, after = 0, limit = 100 }: { result?: ActResult; after?: number; limit?: number } = {},
+    asks: { result?: ActResult; after?: number; limit?: number } = {},
   ): Promise<Member[]> {
+    checkNames(asks, ['result', 'after', 'limit'], 'A query of members');
+    const { result, after = 0, limit = 100 } = asks;
     const { cursor } = await this.#read(job);
     const query = { job, after: checkedPlace(after, 'after'), limit: checkedLimit(limit) };
     const asked = result === undefined ? query : { ...query, result: checkedResult(result) };

@@ -1,6 +1,6 @@
 /** What operators ask of the inbox, checked at the edge. */
 import type { Failure } from 'redrive';
-import { nearest } from 'redrive/internal';
+import { didYouMean, nearest } from 'redrive/internal';
 import { EngineError, type EngineErrorCode } from '../errors.ts';
 import {
   type ActResult,
@@ -46,7 +46,7 @@ const MAX_STEPS = 20;
 const MAX_HEADER_BYTES = 32 * 1024;
 const states: readonly ItemState[] = ['open', 'replayed', 'resolved', 'discarded', 'erased'];
 const classes: readonly Failure['class'][] = ['transient', 'business', 'technical', 'unknown'];
-const filterNames =
+export const filterNames =
   'ids state reason lane fingerprint messageId orderingKey class text fromMs toMs'.split(' ');
 
 /** The filter of a selection, which must say something. */
@@ -211,12 +211,15 @@ export function checkNames(given: object, known: readonly string[], what: string
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw refused('INVALID_FILTER', '', `${what} is an object: ${known.join(', ')}.`);
   }
-  for (const name of Object.keys(given)) {
-    if (known.includes(name)) continue;
-    const near = nearest(name, known);
-    const hint = near ? ` Did you mean '${near}'?` : '';
-    throw refused('INVALID_FILTER', name, `${what} has no '${name}'.${hint}`);
-  }
+  const code = 'INVALID_FILTER';
+  const faults = Object.keys(given)
+    .filter((name) => !known.includes(name))
+    .map((path) => {
+      const message = `${what} has no '${path}'.${didYouMean(nearest(path, known))}`;
+      return { path, code, message } as const;
+    });
+  if (faults.length === 0) return;
+  throw new EngineError(code, faults.map(({ message }) => message).join(' '), { faults });
 }
 
 /** Options that only say who does it. */

@@ -6,6 +6,7 @@ import type { Change } from '../model/moves.ts';
 import type { Destination, Task } from '../model/task.ts';
 import type { TaskKey } from '../ports/schedule.ts';
 import type { Store } from '../ports/store.ts';
+import { checkedBy } from './selection.ts';
 
 type Acted = (action: string, facts: OperatorFacts) => void;
 
@@ -29,9 +30,10 @@ export class TaskActions {
     action: string,
     id: string,
     to: string | Destination | undefined,
-    { by }: By = {},
+    options: By = {},
     move: (task: Task | undefined, nowMs: number) => Change<T>,
   ): Promise<T | 'unknown'> {
+    const { by } = checkedBy(options);
     const store = await this.#opened();
     const key = await keyOf(store, id, to);
     if (!key) return 'unknown';

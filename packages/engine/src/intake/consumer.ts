@@ -11,8 +11,9 @@ import type { Inbox, RawItem } from '../ports/inbox.ts';
 import type { NewOutboxMessage } from '../ports/schedule.ts';
 import type { FailureReport, Reporter } from './report.ts';
 import { cleanFailure } from '../model/text.ts';
-import { isStoreError } from '../errors.ts';
+import { EngineError, isStoreError } from '../errors.ts';
 import { uuidOf } from '../model/uuid.ts';
+import { checkNames } from 'redrive/internal';
 
 type Unreadable = RawItem & { outbox?: NewOutboxMessage };
 
@@ -34,6 +35,27 @@ export interface SourceOptions {
   /** Messages and bytes that are taken in and not committed yet. */
   maxMessages?: number;
   maxBytes?: number;
+}
+
+const sourceNames = ['broker', 'source', 'read', 'oversized', 'maxMessages', 'maxBytes'];
+
+/** Refuses a source that could not be consumed from, when it is named and not when the first message comes. */
+export function checkSource(options: SourceOptions): void {
+  checkNames('The options of consume', options, sourceNames);
+  const { broker, source, read } = options;
+  const wrong = (path: string, message: string): EngineError => {
+    const fault = { path, code: 'INVALID_ENGINE', message } as const;
+    return new EngineError('INVALID_ENGINE', message, { faults: [fault] });
+  };
+  if (typeof (broker as Broker | undefined)?.consume !== 'function') {
+    throw wrong('broker', 'A source needs a broker, such as rabbitmq({ url }).');
+  }
+  if (typeof source !== 'string' || source === '') {
+    throw wrong('source', 'A source has a name: that of the queue, topic or stream to consume.');
+  }
+  if (typeof read !== 'function') {
+    throw wrong('read', 'A source needs the function read, which says what a message means.');
+  }
 }
 
 const MAX_BATCH = 500;

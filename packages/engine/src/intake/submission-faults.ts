@@ -37,6 +37,15 @@ const aliases: Readonly<Record<string, string>> = {
   runat: 'dueAt',
   startafter: 'dueAt',
   scheduledat: 'dueAt',
+  at: 'dueAt',
+  when: 'dueAt',
+  due: 'dueAt',
+  runafter: 'delay',
+  in: 'delay',
+  after: 'delay',
+  delayms: 'delay',
+  delayseconds: 'delay',
+  schedulein: 'delay',
   ttl: 'expiresAt',
   messagegroupid: 'orderingKey',
   headers: 'context',
@@ -49,7 +58,7 @@ export function checkNames(given: unknown, names: ReadonlySet<string>, what: str
   let faults: TaskFault[] | undefined;
   for (const name in given) {
     if (names.has(name)) continue;
-    const near = aliases[name.toLowerCase()] ?? nearest(name, [...names]);
+    const near = aliases[name.toLowerCase().replace(/[_-]/g, '')] ?? nearest(name, [...names]);
     const hint = didYouMean(near !== undefined && names.has(near) ? near : undefined);
     const message = `There is no option '${name.slice(0, 60)}'.${hint}`;
     (faults ??= []).push({ path: name, code: 'INVALID_TASK', message });
@@ -60,6 +69,11 @@ export function checkNames(given: unknown, names: ReadonlySet<string>, what: str
 export function checkObject(given: unknown, what: string): asserts given is object {
   if (typeof given === 'object' && given !== null) return;
   throw faulty([{ path: '', code: 'INVALID_TASK', message: `${what} are an object.` }]);
+}
+
+export function checkList(given: unknown, what: string): void {
+  if (Array.isArray(given)) return;
+  throw faulty([{ path: '', code: 'INVALID_TASK', message: `${what} are a list.` }]);
 }
 
 function faulty(faults: readonly TaskFault[]): EngineError {

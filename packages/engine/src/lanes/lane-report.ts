@@ -113,7 +113,8 @@ export class LaneReporter {
     const { store, lanes, directory } = this.#parts;
     const handler = name.startsWith('handler:') ? name.slice('handler:'.length) : undefined;
     if (handler !== undefined && directory.handlers.has(handler)) return true;
-    if (lanes.all.has(name) || lanes.documents.known.has(name)) return true;
+    if (lanes.all.has(name) || lanes.watched.of(name) || lanes.documents.known.has(name))
+      return true;
     const [next] = await store.lanes({ after: justBefore(name), limit: 1 });
     return next?.lane === name;
   }
@@ -140,7 +141,7 @@ export class LaneReporter {
   /** Lanes that are of interest though perhaps nothing in them waits for its time. */
   #known(blocked: ReadonlyMap<string, BlockedLane>): string[] {
     const { lanes, directory } = this.#parts;
-    const names = new Set([...lanes.all.keys(), ...blocked.keys()]);
+    const names = new Set([...lanes.all.keys(), ...lanes.watched.names, ...blocked.keys()]);
     for (const name of directory.handlers.keys()) {
       names.add(laneOf({ kind: 'handler', address: name }));
     }
@@ -165,6 +166,11 @@ export class LaneReporter {
     const known = lanes.all.get(name);
     const { breaker, paused } = (known ?? lanes.documents.of(name)).state;
     const by = paused?.by === undefined ? {} : { pausedBy: paused.by };
+    const watched = lanes.watched.of(name);
+    if (watched) {
+      const state = paused ? 'paused' : 'closed';
+      return { lane: name, state, running: watched.running(), ...about, ...by };
+    }
     if (!directory.serves(name)) {
       const state = paused ? 'paused' : 'NO_HANDLER';
       return { lane: name, state, running: 0, ...about, ...by };

@@ -30,6 +30,7 @@ import type { Schedule } from '../ports/schedule.ts';
 import type { RateSettings } from '../model/rate.ts';
 import { StoreClock } from '../store-clock.ts';
 import type { Task } from '../model/task.ts';
+import { WatchedLanes } from './watched-lanes.ts';
 
 /** What this instance knows of one lane. */
 export interface Lane {
@@ -103,6 +104,7 @@ export class Lanes {
   readonly queued = new Set<Lane>();
   /** Those of them whose starts are limited. */
   readonly rated = new Set<RatedLane>();
+  readonly watched = new WatchedLanes((name) => this.documents.of(name).state.paused !== undefined);
   readonly agenda = new DueLanes((name) => this.#touch(name));
   readonly documents: LaneDocuments;
   readonly #schedule: Schedule;
@@ -236,10 +238,8 @@ export class Lanes {
 
   #rate(lane: Lane, settings: RateSettings): Lane {
     const parts = { schedule: this.#schedule, host: this.#host, changed: this.#changed };
-    const rated = {
-      ...lane,
-      rate: new LaneRate(lane.name, settings, { ...parts, time: this.#time }),
-    };
+    const rate = new LaneRate(lane.name, settings, { ...parts, time: this.#time });
+    const rated = { ...lane, rate };
     this.rated.add(rated);
     return rated;
   }
@@ -270,6 +270,7 @@ export class Lanes {
       // What is being written is newer.
       if (!lane.writing) this.#adopt(lane, this.documents.of(lane.name));
     }
+    this.watched.tell();
     this.#changed();
   }
 

@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto';
+import crypto from 'node:crypto';
 
 /** A UUIDv5 by our own namespace: the same texts, the same id. */
 export function uuidOf(...texts: readonly string[]): string {
-  const hash = createHash('sha1').update(namespace);
   // With their lengths, so that ('a', 'bc') and ('ab', 'c') differ.
-  for (const text of texts) hash.update(`${Buffer.byteLength(text)}:`).update(text);
-  return formatted(hash.digest().subarray(0, 16), 5);
+  const named = texts.map((text) => `${Buffer.byteLength(text)}:${text}`).join('');
+  const digest = crypto.hash('sha1', Buffer.concat([namespace, Buffer.from(named)]), 'buffer');
+  return formatted(digest.subarray(0, 16), 5);
 }
 
 const namespace = Buffer.from('6f1c3c1e9d5b4a7e8a2f0c4d7b9e1a35', 'hex');

@@ -71,8 +71,8 @@ export interface DueEntry {
 }
 
 /**
- * Answers for each entry of the batch, in its order. The signal aborts when the lease is lost, and when the consumer is
- * stopped for good: answers change nothing then. A handler that rejects has answered for none: all come again.
+ * Answers for each entry of the batch, in its order. The signal aborts when the lease is lost, when `timeoutMs` is over,
+ * and when the consumer is stopped for good: answers change nothing then. A handler that rejects has answered for none: all come again.
  */
 export type DelayHandler = (
   batch: readonly DueEntry[],
@@ -87,6 +87,10 @@ export interface DelayLimits {
   maxBatch?: number;
   /** Batches under way at once in this process (4). */
   concurrency?: number;
+  /**
+   * How long a handler may take for a batch (600 000). Then its signal aborts, and its entries are handed over once more.
+   */
+  timeoutMs?: number;
   /** How long `stop` waits for handlers under way before it aborts them and gives their entries back (30 000). */
   stopTimeoutMs?: number;
 }

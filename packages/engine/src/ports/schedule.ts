@@ -179,6 +179,8 @@ export interface TaskQuery {
   status?: TaskStatus;
   lane?: string;
   messageId?: string;
+  /** Leaves out tasks whose destination is of this kind. */
+  exceptKind?: string;
   /** Only ids below this one. */
   before?: number;
   limit: number;

@@ -1,3 +1,4 @@
+import { ConfigError } from 'redrive';
 import { type MemoryBroker, memoryBroker } from '../adapters/memory/index.ts';
 import type {
   Broker,
@@ -23,6 +24,10 @@ export interface TestBroker extends Broker {
 }
 
 export function createTestBroker(kind = 'queue'): TestBroker {
+  if (typeof kind !== 'string') {
+    const message = `The kind of a test broker is a text, such as createTestBroker('queue').`;
+    throw new ConfigError('INVALID_CONFIG', message);
+  }
   return new RecordingBroker(kind);
 }
 

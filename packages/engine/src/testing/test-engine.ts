@@ -1,5 +1,5 @@
 import { type Clock, ConfigError, type Duration } from 'redrive';
-import { durationMs } from 'redrive/internal';
+import { checkNames, durationMs } from 'redrive/internal';
 import { seededRandom } from 'redrive/testing';
 import { memory } from '../adapters/memory/index.ts';
 import { createEngine, type Elsewhere, type Engine, type HandlerOptions } from '../engine.ts';
@@ -16,6 +16,7 @@ import type { Submitted } from '../intake/submitter.ts';
 import { Stillness } from './stillness.ts';
 import { type SteppingClock, steppingClock } from './stepping-clock.ts';
 import { Submissions, type SubmittedTask, type Wanted } from './submissions.ts';
+import { optionNames } from '../engine-faults.ts';
 
 export interface TestEngineOptions extends Omit<EngineOptions, 'store' | 'clock' | 'defer'> {
   /** What time it is at first (2025-01-01T00:00:00Z). */
@@ -87,6 +88,7 @@ export type TestInboxItem<Payload = unknown> = Omit<InboxItem, 'payload'> & { pa
 export function createTestEngine<Tasks extends object = Record<string, unknown>>(
   options: TestEngineOptions = {},
 ): TestEngine<Tasks> {
+  checkNames('The options of createTestEngine', options, [...optionNames, 'startAt', 'patience']);
   return new MemoryEngine(options) as unknown as TestEngine<Tasks>;
 }
 
@@ -225,6 +227,7 @@ class MemoryEngine {
   laneCounts: Engine['laneCounts'] = () => this.#engine.laneCounts();
   pause: Engine['pause'] = (lane, by) => this.#engine.pause(lane, by);
   resume: Engine['resume'] = (lane, by) => this.#engine.resume(lane, by);
+  watchLane: Engine['watchLane'] = (lane, watched) => this.#engine.watchLane(lane, watched);
   census: Engine['census'] = () => this.#engine.census();
   auditEvents: Engine['auditEvents'] = (query) => this.#engine.auditEvents(query);
   stats: Engine['stats'] = () => this.#engine.stats();

@@ -54,9 +54,12 @@ async function addIdempotency(
   app: FastifyInstance,
   options: FastifyIdempotencyOptions,
 ): Promise<void> {
-  const { principal: principalOf, refuse, ...http } = options;
+  const { principal: principalOf, refuse, ...http } = Object(options) as typeof options;
   if (typeof principalOf !== 'function') {
-    throw new ConfigError('NOT_A_FUNCTION', 'The option principal must be a function.');
+    throw new ConfigError(
+      'NOT_A_FUNCTION',
+      'The option principal must be a function: app.register(fastifyIdempotency, { store, principal: (request) => request.user.id }).',
+    );
   }
   const settings = readHttpOptions(http);
   const { methods, isRequired, describedBy } = settings;

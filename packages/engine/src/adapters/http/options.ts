@@ -1,6 +1,6 @@
 /** What an HTTP delivery can be told, checked once, every fault at once. */
 import { ConfigError, type Duration, type Fault } from 'redrive';
-import { defaultOf, type Fields, readFields } from 'redrive/internal';
+import { checkObject, defaultOf, type Fields, readFields } from 'redrive/internal';
 import { type Allowed, readAllow } from './allow.ts';
 import type { Tls } from './connections.ts';
 import type { Resolve } from './lookup.ts';
@@ -37,10 +37,14 @@ export interface HttpSettings {
   resolve: Resolve | undefined;
 }
 
+/** Read by hand, and known here so that a misspelt one is told of. */
+const others = ['allow', 'secrets', 'tls', 'resolve'];
+
 export function readOptions(options: HttpOptions = {}): HttpSettings {
+  checkObject('The HTTP delivery', options);
   const faults: Fault[] = [];
   const { allow, secrets, tls = {}, resolve, ...rest } = options;
-  const values = readFields(rest, fields, Object.keys(fields), '', faults);
+  const values = readFields(rest, fields, [...Object.keys(fields), ...others], '', faults);
   for (const [name, field] of Object.entries(fields)) values[name] ??= defaultOf(field);
   const isPublic = values['public'] !== false;
   const allowed = readAllow(allow, isPublic, faults);

@@ -30,7 +30,9 @@ const fields = {
 } as const satisfies Fields;
 
 /** Checked once, every fault at once. */
-export function readOptions({ path, ...rest }: JsonlOptions): JsonlSettings {
+export function readOptions(options: JsonlOptions): JsonlSettings {
+  // Nothing at all is a missing path.
+  const { path, ...rest } = options ?? {};
   const faults: Fault[] = [];
   const values = readFields(rest, fields, [...Object.keys(fields), 'path'], '', faults);
   for (const [name, field] of Object.entries(fields)) values[name] ??= defaultOf(field);

@@ -8,6 +8,7 @@ import type {
   Received,
 } from '../../ports/broker.ts';
 import { MemoryQueue } from './queue.ts';
+import { checkNames } from 'redrive/internal';
 
 export interface MemoryBrokerOptions {
   /** The `kind` of the destinations that it serves (`queue`). */
@@ -29,9 +30,11 @@ export interface MemoryBroker extends Broker {
 
 /** A broker in this process alone. It has no timers and draws no numbers: the same calls have the same effects. */
 export function memoryBroker(options: MemoryBrokerOptions = {}): MemoryBroker {
+  checkNames('The options of memoryBroker', options, names);
   return new InProcessBroker(options);
 }
 
+const names = ['kind', 'queues', 'createQueues', 'maxMessages'];
 const MAX_MESSAGES = 100_000;
 const MAX_QUEUES = 10_000;
 

@@ -12,6 +12,7 @@ import type {
   DelayQueueCapabilities,
 } from '../../ports/delay-queue.ts';
 import { DelayTable, type MemoryLease } from './delay-table.ts';
+import { checkNames } from 'redrive/internal';
 
 export interface MemoryDelayQueueOptions {
   /** The queue's time (the system's). A virtual clock works. */
@@ -39,6 +40,7 @@ export interface MemoryDelayQueue extends DelayQueue {
 
 /** A delay queue in this process alone: gone when the process ends. For tests and development. */
 export function memoryDelayQueue(options: MemoryDelayQueueOptions = {}): MemoryDelayQueue {
+  checkNames('The options of memoryDelayQueue', options, names);
   const host = hostOf(options);
   const { leaseMs = 30_000, maxEntries = 1_000_000, lacks = [] } = options;
   const capabilities: DelayQueueCapabilities = {
@@ -50,6 +52,8 @@ export function memoryDelayQueue(options: MemoryDelayQueueOptions = {}): MemoryD
   const table = new DelayTable(host.clock, maxEntries, capabilities.deduplicates);
   return new InProcessDelayQueue(table, capabilities, leaseMs, host);
 }
+
+const names = ['clock', 'random', 'log', 'leaseMs', 'maxEntries', 'lacks'];
 
 /** In one turn of the event loop. */
 const MAX_TAKES = 64;

@@ -1,5 +1,5 @@
 import type { Clock } from 'redrive';
-import { systemClock } from 'redrive/internal';
+import { checkOptions, type Fields, systemClock } from 'redrive/internal';
 import type { Store } from '../../ports/store.ts';
 import { MemoryStore } from './store.ts';
 
@@ -11,7 +11,12 @@ export {
   type MemoryDelayQueueOptions,
 } from './delay-queue.ts';
 
+const fields = {
+  maxTasks: { kind: 'integer', min: 0, max: Number.MAX_SAFE_INTEGER, default: 1_000_000 },
+} as const satisfies Fields;
+
 /** A store in this process alone: gone when the process ends. For tests and trials. */
 export function memory(options: { clock?: Clock; maxTasks?: number } = {}): Store {
-  return new MemoryStore(options.clock ?? systemClock, options.maxTasks ?? 1_000_000);
+  const checked = checkOptions('The options of memory', options, fields, ['clock']);
+  return new MemoryStore(options.clock ?? systemClock, checked['maxTasks'] as number);
 }

@@ -157,13 +157,15 @@ export class MemoryStore implements Store {
     return task && handedOut(task);
   }
 
-  async list({ status, lane, messageId, before = Infinity, limit }: TaskQuery): Promise<Task[]> {
+  async list(query: TaskQuery): Promise<Task[]> {
+    const { status, lane, messageId, exceptKind, before = Infinity, limit } = query;
     return [...this.#tasks.values()]
       .filter(
         (task) =>
           task.id < before &&
           (status === undefined || task.status === status) &&
           (lane === undefined || task.lane === lane) &&
+          task.destination.kind !== exceptKind &&
           (messageId === undefined || task.messageId === messageId),
       )
       .sort((a, b) => b.id - a.id)

@@ -12,6 +12,7 @@ import { type NatsConsumer, StreamConsumer } from './consumer.ts';
 import { type NatsOptions, type NatsSettings, readOptions } from './options.ts';
 import { Publisher } from './publisher.ts';
 import { Session } from './session.ts';
+import { loadNats } from './library.ts';
 
 export interface NatsBroker extends Broker {
   readonly state: BrokerState;
@@ -76,6 +77,7 @@ class JetStreamBroker implements NatsBroker {
   }
 
   async open(): Promise<void> {
+    await loadNats();
     await this.#closing;
     if (!this.#session) {
       this.#session = new Session({

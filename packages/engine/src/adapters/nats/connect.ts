@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { connect, credsAuthenticator, type NatsConnection } from '@nats-io/transport-node';
+import type { NatsConnection } from '@nats-io/transport-node';
 import type { NatsSettings } from './options.ts';
+import { connect, credsAuthenticator } from './library.ts';
 
 /**
  * A connection that ends when it is lost, unless `reconnect` is set: the client's own reconnecting would keep messages in

@@ -2,6 +2,9 @@ import { headers as newHeaders, MsgHdrsImpl } from '@nats-io/transport-node';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { headerBytes, isOfServer, readText, writtenName, writtenValue } from './headers.ts';
+import { loadNats } from './library.ts';
+
+await loadNats();
 
 /** Texts with what NATS has no place for: line ends, blanks at the ends, colons, other alphabets, and what looks encoded. */
 const text = fc.oneof(

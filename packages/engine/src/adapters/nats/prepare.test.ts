@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Publication } from '../../ports/broker.ts';
 import { prepare } from './prepare.ts';
+import { loadNats } from './library.ts';
+
+await loadNats();
 
 const MiB = 1024 * 1024;
 

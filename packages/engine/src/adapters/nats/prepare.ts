@@ -2,11 +2,12 @@
  * A message as the server takes it, or why it never would. Pure. The server closes the connection for a message that is too
  * large, and with it fails all that is on its way: that has to be found here.
  */
-import { headers as newHeaders, type MsgHdrs } from '@nats-io/transport-node';
+import type { MsgHdrs } from '@nats-io/transport-node';
 import { type Impossible, impossible } from '../../broker/answers.ts';
 import type { Publication } from '../../ports/broker.ts';
 import { listsOf } from './carry.ts';
 import { headerBytes, isOfServer, writtenName, writtenValue } from './headers.ts';
+import { headers as newHeaders } from './library.ts';
 
 export interface Ready {
   readonly outcome: 'ready';

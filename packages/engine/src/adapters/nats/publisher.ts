@@ -1,9 +1,10 @@
-import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node';
+import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import type { Clock } from 'redrive';
 import { impossible, textOf, unpublished } from '../../broker/answers.ts';
 import type { Publication, Published, PublishOptions } from '../../ports/broker.ts';
 import { prepare, type Ready } from './prepare.ts';
 import { noStream, type Streams } from './streams.ts';
+import { createInbox } from './library.ts';
 
 /** Messages and bytes on their way: a stream refuses more when too many wait for it. */
 const MAX_MESSAGES = 4096;

@@ -1,5 +1,6 @@
-import { createInbox, type Msg, type NatsConnection, nanos } from '@nats-io/transport-node';
+import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import type { Clock } from 'redrive';
+import { createInbox, nanos } from './library.ts';
 
 interface PullRequest {
   /** `$JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer>` */

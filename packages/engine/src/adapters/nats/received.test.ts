@@ -4,6 +4,9 @@ import { maxDeliveriesIn } from './advisory.ts';
 import { carriedContext, natsExtraOf } from './carry.ts';
 import { prepare } from './prepare.ts';
 import { deliveryFacts, receivedOf } from './received.ts';
+import { loadNats } from './library.ts';
+
+await loadNats();
 
 function received(entries: [string, string][]) {
   const headers = newHeaders();

@@ -1,9 +1,4 @@
-import { jetstreamManager } from '@nats-io/jetstream';
-import {
-  AuthorizationError,
-  type NatsConnection,
-  PermissionViolationError,
-} from '@nats-io/transport-node';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { textOf } from '../../broker/answers.ts';
 import { Backoff } from '../../broker/backoff.ts';
 import type { StateBoard } from '../../broker/state-board.ts';
@@ -12,6 +7,7 @@ import type { StreamConsumer } from './consumer.ts';
 import type { NatsSettings } from './options.ts';
 import type { Publisher } from './publisher.ts';
 import { Streams } from './streams.ts';
+import { jetstreamManager, AuthorizationError, PermissionViolationError } from './library.ts';
 
 interface Parts {
   settings: NatsSettings;

@@ -1,17 +1,15 @@
 /** Streams and durable consumers: looked for, and made where they are missing. */
-import {
-  AckPolicy,
-  type ConsumerInfo,
-  DeliverPolicy,
-  JetStreamApiError,
-  type JetStreamManager,
-  RetentionPolicy,
-  StorageType,
-  type StoredMsg,
-} from '@nats-io/jetstream';
-import { nanos } from '@nats-io/transport-node';
+import type { ConsumerInfo, JetStreamManager, StoredMsg } from '@nats-io/jetstream';
 import { textOf } from '../../broker/answers.ts';
 import type { NatsSettings, StreamSpec } from './options.ts';
+import {
+  AckPolicy,
+  DeliverPolicy,
+  JetStreamApiError,
+  RetentionPolicy,
+  StorageType,
+  nanos,
+} from './library.ts';
 
 /** `none`: JetStream says that there is none. `away`: JetStream does not say anything, so there may be one. */
 type Lookup = { type: 'found'; stream: string } | { type: 'none' } | { type: 'away' };

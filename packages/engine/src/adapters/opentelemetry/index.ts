@@ -1,6 +1,7 @@
 import { ConfigError } from 'redrive';
 import { EngineError } from '../../errors.ts';
 import type { AuditEvent, AuditSink } from '../../ports/audit.ts';
+import { checkNames } from 'redrive/internal';
 
 /** What is needed of a logger of OpenTelemetry's Logs API: `logs.getLogger('redrive')` of `@opentelemetry/api-logs`. */
 export interface OtelAuditLogger {
@@ -48,6 +49,7 @@ export function otelAudit(logger: OtelAuditLogger, options: OtelAuditOptions = {
     const faults = [{ path: 'logger', code: 'INVALID_VALUE', message } as const];
     throw new ConfigError('INVALID_CONFIG', 'The OpenTelemetry audit sink has faults:', faults);
   }
+  checkNames('The options of otelAudit', options, ['flush']);
   const { flush } = options;
   let last: Promise<unknown> = Promise.resolve();
   return {

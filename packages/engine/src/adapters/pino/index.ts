@@ -1,6 +1,7 @@
 import { ConfigError } from 'redrive';
 import { EngineError } from '../../errors.ts';
 import type { AuditSink } from '../../ports/audit.ts';
+import { checkNames } from 'redrive/internal';
 
 /** What is needed of a logger of pino. */
 export interface AuditLogger {
@@ -22,6 +23,7 @@ type LogMethod = (fields: object, message: string) => void;
  * @example createEngine({ store, audit: pinoAudit(pino()) })
  */
 export function pinoAudit(logger: AuditLogger, options: PinoAuditOptions = {}): AuditSink {
+  checkNames('The options of pinoAudit', options, ['level']);
   const { level = 'info' } = options;
   const log: unknown = (logger as unknown as Record<string, unknown> | null)?.[level];
   if (typeof log !== 'function' || typeof logger.isLevelEnabled !== 'function') {

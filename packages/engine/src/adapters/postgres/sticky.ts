@@ -27,7 +27,7 @@ export type PostgresStickyOptions = Pick<PostgresOptions, 'url' | 'pool' | 'sche
  * depends on.
  */
 export function postgresSticky(given: string | PostgresStickyOptions): SharedStickyStore {
-  const { now = Date.now, ...options } = typeof given === 'string' ? { url: given } : given;
+  const { now = Date.now, ...options } = typeof given === 'string' ? { url: given } : (given ?? {});
   const settings = readOptions({
     maxConnections: 2,
     statementTimeoutMs: LIMIT_MS,

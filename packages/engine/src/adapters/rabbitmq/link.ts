@@ -1,4 +1,6 @@
-import amqp, { type ChannelModel } from 'amqplib';
+import type amqplib from 'amqplib';
+import type { ChannelModel } from 'amqplib';
+import { loadPeer } from '../../peer.ts';
 import { Backoff } from '../../broker/backoff.ts';
 import { textOf } from '../../broker/answers.ts';
 import { whyNoConnection } from './failures.ts';
@@ -16,6 +18,15 @@ interface LinkEvents {
   /** The broker takes no messages for now; undefined: it does again. */
   blocked(why: string | undefined): void;
   changed(): void;
+}
+
+async function load(): Promise<typeof amqplib> {
+  const { default: amqp } = await loadPeer(
+    'The connection to RabbitMQ',
+    'amqplib',
+    () => import('amqplib'),
+  );
+  return amqp;
 }
 
 /** One connection that comes back by itself, until it is closed. */
@@ -44,6 +55,8 @@ export class Link {
 
   /** Tries once, whatever comes of it; then goes on trying behind the scenes. */
   async open(): Promise<void> {
+    // Nothing that passes: it is told to whoever opens, and not tried again.
+    await load();
     await this.#try();
   }
 
@@ -76,7 +89,8 @@ export class Link {
     await this.#begin(model);
   }
 
-  #connect(): Promise<ChannelModel> {
+  async #connect(): Promise<ChannelModel> {
+    const amqp = await load();
     const { connect, socket, connectTimeoutMs, name } = this.#settings;
     return amqp.connect(connect, {
       ...socket,

@@ -1,6 +1,10 @@
 /** One connection to Redis that is opened when it is needed, and given up when it does not answer. */
+import { createHash } from 'node:crypto';
+import type * as Redis from '@redis/client';
 import { ConfigError } from 'redrive';
-import { EngineError } from '../../errors.ts';
+import { EngineError, isEngineError } from '../../errors.ts';
+import { loadPeer } from '../../peer.ts';
+import { tlsFault } from '../../tls-faults.ts';
 
 export const CONNECT_TIMEOUT_MS = 5000;
 const FIRST_PAUSE_MS = 50;
@@ -37,29 +41,46 @@ export function checkedUrl(url: string): string {
   );
 }
 
-export function linkOf<Client extends Connectable>(create: () => Client): Link<Client> {
-  type Opened = { client: Client; ready: Promise<Client> };
+/** The client library, for whoever connects by a URL. */
+export async function loadRedis(): Promise<typeof Redis> {
+  return (library ??= await loadPeer(
+    'The connection to Redis by a URL',
+    '@redis/client',
+    () => import('@redis/client'),
+  ));
+}
+
+let library: typeof Redis | undefined;
+
+export function linkOf<Client extends Connectable>(
+  create: (library: typeof Redis) => Client,
+): Link<Client> {
+  type Opened = { client?: Client; ready: Promise<Client> };
   let opened: Opened | undefined;
 
   function open(): Opened {
-    const client = create();
-    const opening: Opened = {
-      client,
-      ready: client.connect().then(
-        () => client,
-        (error: unknown) => {
-          drop(opening);
-          throw error;
-        },
-      ),
-    };
+    const opening = {} as Opened;
+    opening.ready = connect();
     return opening;
+
+    async function connect(): Promise<Client> {
+      try {
+        const client = create(library ?? (await loadRedis()));
+        // Not before the library is there: a link that was dropped meanwhile connects nothing.
+        opening.client = client;
+        await client.connect();
+        return client;
+      } catch (error) {
+        drop(opening);
+        throw error;
+      }
+    }
   }
 
   /** What was sent and not answered is rejected. */
   function drop(dropped: Opened): void {
     if (opened === dropped) opened = undefined;
-    dropped.client.destroy();
+    dropped.client?.destroy();
   }
 
   /** Drops the connection where the answer takes longer. A client that is dropped while it connects says nothing. */
@@ -83,10 +104,20 @@ export function linkOf<Client extends Connectable>(create: () => Client): Link<C
       if (!closing) return;
       opened = undefined;
       // What was sent is answered first, but a server that does not answer is not waited for.
-      const closed = closing.ready.then(() => closing.client.close());
+      const closed = closing.ready.then((client) => client.close());
       await within(CLOSE_TIMEOUT_MS, closing, closed).catch(() => drop(closing));
     },
   };
+}
+
+/** Sent by its hash, or whole to a server that does not know it. */
+export interface Script {
+  readonly text: string;
+  readonly hash: string;
+}
+
+export function scriptOf(text: string): Script {
+  return { text, hash: createHash('sha1').update(text).digest('hex') };
 }
 
 /** The server was restarted, or a replica took over: it has to be sent the script itself. */
@@ -96,6 +127,7 @@ export function isUnknownScript(error: unknown): boolean {
 
 /** What a failed command means. `commands` are those that the user needs to be allowed. */
 export function faultOf(error: unknown, commands: string): EngineError {
+  if (isEngineError(error)) return error;
   const said = error instanceof Error ? error.message || error.name : String(error);
   if (/^(READONLY|NOPERM)/.test(said)) {
     return new EngineError(
@@ -104,6 +136,8 @@ export function faultOf(error: unknown, commands: string): EngineError {
       { cause: error },
     );
   }
+  const denied = whyDenied(error, said);
+  if (denied !== undefined) return new EngineError('STORE_DENIED', denied, { cause: error });
   if (said.startsWith('OOM')) {
     return new EngineError(
       'STORE_FULL',
@@ -116,4 +150,12 @@ export function faultOf(error: unknown, commands: string): EngineError {
     `Redis did not answer (${said}). Trying again is safe.`,
     { cause: error },
   );
+}
+
+/** Never has a password in it. */
+function whyDenied(error: unknown, said: string): string | undefined {
+  const fault = tlsFault(error, 'socket.ca of the client (NODE_EXTRA_CA_CERTS)');
+  if (fault !== undefined) return `Redis lets nobody in so. ${fault}`;
+  if (!/^(WRONGPASS|NOAUTH|ERR AUTH)/.test(said)) return undefined;
+  return `Redis refuses the user or the password (${said}). Correct them in the URL (REDIS_URL).`;
 }

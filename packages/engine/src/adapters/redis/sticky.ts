@@ -1,8 +1,10 @@
 /** Sticky sessions in Redis, which deletes them when they expire. */
-import { createClient } from '@redis/client';
+import type { createClient } from '@redis/client';
 import { delayFor, type StickySession } from 'redrive';
 import { EngineError } from '../../errors.ts';
 import { sessionId, type SharedStickyOptions, type SharedStickyStore } from '../../ports/sticky.ts';
+import { checkNames } from 'redrive/internal';
+import { checkedUrl, loadRedis } from './link.ts';
 
 export interface RedisStickyOptions extends SharedStickyOptions {
   /** Where the server is: `redis://user:password@host:6379/0`, or `rediss://` with TLS. */
@@ -27,81 +29,92 @@ const pauses = { base: 100, cap: 5000, multiplier: 2, jitter: 'equal' } as const
  * Connects in the background and for ever. While the server is away there are no sessions, and no call waits for one.
  */
 export function redisSticky(given: string | RedisStickyOptions): RedisSticky {
-  const {
-    url,
-    prefix = 'redrive:sticky:',
-    now = Date.now,
-    onFault = () => undefined,
-  } = typeof given === 'string' ? { url: given } : given;
+  // Nothing at all is a missing URL.
+  const options = typeof given === 'string' ? { url: given } : (given ?? {});
+  checkNames('The options of redisSticky', options, ['url', 'prefix', 'now', 'onFault']);
+  const { url, prefix = 'redrive:sticky:', now = Date.now, onFault = () => undefined } = options;
+  checkedUrl(url);
   let why: string | undefined;
   let isClosed = false;
-  const client = createClient({
+  let client: ReturnType<typeof createClient> | undefined;
+  const clientOptions = {
     url,
     // A call that waits for a server that is away would come too late.
     disableOfflineQueue: true,
     commandsQueueMaxLength: 10_000,
     socket: {
       connectTimeout: CONNECT_MS,
-      reconnectStrategy: (retries) =>
+      reconnectStrategy: (retries: number) =>
         isClosed ? false : delayFor(pauses, { attempt: retries + 1, random: Math.random() }),
     },
-  });
-  client.on('error', (error: Error) => {
+  };
+  const lost = (error: Error) => {
     if (why === undefined && !isClosed) onFault('the connection to Redis was lost', error);
     why = reasonOf(error);
-  });
-  client.on('ready', () => {
-    if (why !== undefined) onFault('Redis is connected again', undefined);
-    why = undefined;
-  });
-  const connected = client.connect().then(
-    () => undefined,
-    () => undefined,
-  );
+  };
+  const connected = connect();
+
+  async function connect(): Promise<void> {
+    try {
+      const library = await loadRedis();
+      if (isClosed) return;
+      client = library.createClient(clientOptions);
+      client.on('error', lost);
+      client.on('ready', () => {
+        if (why !== undefined) onFault('Redis is connected again', undefined);
+        why = undefined;
+      });
+    } catch (error) {
+      lost(error as Error);
+      return;
+    }
+    // It goes on by itself where this fails, and says so.
+    await client.connect().catch(() => undefined);
+  }
   const { promise: wasTried, resolve: giveUp } = Promise.withResolvers<void>();
   setTimeout(giveUp, FIRST_MS).unref();
   const first = Promise.race([connected, wasTried]);
 
-  /** Whether the server can be asked now. */
-  async function isReady(): Promise<boolean> {
+  /** The client, where the server can be asked now. */
+  async function ready(): Promise<ReturnType<typeof createClient> | undefined> {
     if (isClosed) throw new EngineError('STORE_UNAVAILABLE', 'The store of sessions was closed.');
-    if (!client.isReady) await first;
-    return client.isReady;
+    if (!client?.isReady) await first;
+    return client?.isReady ? client : undefined;
   }
 
   return {
     get state() {
-      if (client.isReady) return { connected: true };
+      if (client?.isReady) return { connected: true };
       return { connected: false, why: why ?? 'It has not answered yet.' };
     },
     async get(key) {
-      if (!(await isReady())) return undefined;
-      const session = sessionIn(await client.get(prefix + sessionId(key)));
+      const session = sessionIn(await (await ready())?.get(prefix + sessionId(key)));
       return session && session.expires_at_ms > now() ? session : undefined;
     },
     async set(key, { provider, expires_at_ms }) {
-      if (!(await isReady())) return;
+      const asked = await ready();
+      if (!asked) return;
       const name = prefix + sessionId(key);
       const leftMs = Math.floor(expires_at_ms - now());
       const expiration = { type: 'PX', value: leftMs } as const;
       const value = JSON.stringify({ provider, expires_at_ms });
-      if (leftMs > 0) await client.set(name, value, { expiration });
-      else await client.del(name);
+      if (leftMs > 0) await asked.set(name, value, { expiration });
+      else await asked.del(name);
     },
     async delete(key) {
-      if (await isReady()) await client.del(prefix + sessionId(key));
+      await (await ready())?.del(prefix + sessionId(key));
     },
     async close() {
       isClosed = true;
-      client.destroy();
+      client?.destroy();
       await connected;
     },
   };
 }
 
 /** Somebody else may have written there. */
-function sessionIn(text: string | null): StickySession | undefined {
-  if (text === null) return undefined;
+function sessionIn(text: string | null | undefined): StickySession | undefined {
+  if (text == null) return undefined;
   try {
     const { provider, expires_at_ms } = Object(JSON.parse(text)) as Partial<StickySession>;
     if (typeof provider !== 'string' || typeof expires_at_ms !== 'number') return undefined;

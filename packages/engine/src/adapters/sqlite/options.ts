@@ -1,7 +1,14 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Clock, ConfigError, type Fault, type Random } from 'redrive';
-import { defaultOf, type Fields, readFields, reportFault, systemClock } from 'redrive/internal';
+import {
+  checkObject,
+  defaultOf,
+  type Fields,
+  readFields,
+  reportFault,
+  systemClock,
+} from 'redrive/internal';
 import { checkNode } from '../../node-version.ts';
 
 export interface SqliteOptions {
@@ -43,6 +50,7 @@ const others = ['clock', 'random', 'onFault'];
 /** Checked once, every fault at once. */
 export function readOptions(file: string | URL, options: SqliteOptions): SqliteSettings {
   checkNode('The SQLite store');
+  checkObject('The SQLite store', options);
   const faults: Fault[] = [];
   const { clock = systemClock, random = Math.random, onFault = reportFault, ...rest } = options;
   const values = readFields(rest, fields, [...Object.keys(fields), ...others], '', faults);
@@ -70,7 +78,7 @@ function placeOf(file: unknown, faults: Fault[]): Place | undefined {
     return { path, name: path };
   }
   const message =
-    'is not a path or a file: URL. What needs no file is a memory store: use memory().';
+    "is not a path or a file: URL, such as sqlite('tasks.db'). What needs no file is a memory store: use memory().";
   faults.push({ path: 'file', code: 'INVALID_VALUE', message });
   return undefined;
 }

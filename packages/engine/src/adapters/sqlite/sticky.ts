@@ -15,6 +15,7 @@ import { faultOf } from './faults.ts';
 import { assertLocal } from './locality.ts';
 import { nodeSqlite } from './node-sqlite.ts';
 import { readOptions } from './options.ts';
+import { checkNames } from 'redrive/internal';
 
 /** How long a statement may wait for another process with the event loop standing still. */
 const BUSY_TIMEOUT_MS = 20;
@@ -25,8 +26,10 @@ const BUSY_TIMEOUT_MS = 20;
  */
 export function sqliteSticky(
   file: string | URL,
-  { now = Date.now }: SharedStickyOptions = {},
+  options: SharedStickyOptions = {},
 ): SharedStickyStore {
+  checkNames('The options of sqliteSticky', options, ['now']);
+  const { now = Date.now } = options;
   const { path, name } = readOptions(file, {}).place;
   let opened: Opened | undefined;
   let isClosed = false;

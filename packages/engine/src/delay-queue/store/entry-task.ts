@@ -5,10 +5,10 @@ import { uuidOf } from '../../model/uuid.ts';
 import type { DelayedEntry, DueEntry } from '../../ports/delay-queue.ts';
 
 /** No engine delivers to this kind, so none claims what is in such a lane. */
-const KIND = 'delay-queue';
+export const DELAY_QUEUE_KIND = 'delay-queue';
 
 /** The lanes of all delay queues begin so. They are none of an engine's business. */
-export const DELAY_QUEUE_LANES = `${KIND}:`;
+export const DELAY_QUEUE_LANES = `${DELAY_QUEUE_KIND}:`;
 
 /**
  * An entry that is over has nothing to be remembered for: the same id may come again. It is dated so long ago that any
@@ -24,15 +24,17 @@ export interface QueuePlace {
 }
 
 export function placeOf(name: string): QueuePlace {
-  const destination = { kind: KIND, address: name };
+  const destination = { kind: DELAY_QUEUE_KIND, address: name };
   return { destination, lane: laneOf(destination) };
 }
 
 export function keyOf({ destination }: QueuePlace, id: string) {
-  return { messageId: uuidOf(KIND, destination.address, id), destination };
+  return { messageId: uuidOf(DELAY_QUEUE_KIND, destination.address, id), destination };
 }
 
-export function newTask(place: QueuePlace, { id, delayMs, payload, key }: DelayedEntry): NewTask {
+type EntryTask = NewTask & { due: { inMs: number } };
+
+export function newTask(place: QueuePlace, { id, delayMs, payload, key }: DelayedEntry): EntryTask {
   return {
     ...keyOf(place, id),
     lane: place.lane,
@@ -43,7 +45,8 @@ export function newTask(place: QueuePlace, { id, delayMs, payload, key }: Delaye
     attempt: 0,
     maxAttempts: 1,
     uncounted: 0,
-    delayMs,
+    // Of a backoff, which there is none of: a row that has only what every new one has costs half as much to insert.
+    delayMs: 0,
     generation: 0,
     claims: 0,
     arrived: false,
@@ -54,12 +57,12 @@ export function newTask(place: QueuePlace, { id, delayMs, payload, key }: Delaye
 }
 
 /** What becomes of an entry whose id has a task already. */
-export function schedule(fresh: NewTask, task: Task | undefined, nowMs: number): Change<void> {
+export function schedule(fresh: EntryTask, task: Task | undefined, nowMs: number): Change<void> {
   if (!task) return { result: undefined, task: fresh };
   if (task.status === 'pending') return { result: undefined };
-  const { due: _, ...fields } = fresh;
+  const { due, ...fields } = fresh;
   const { finishedAtMs: __, lease: ___, ...kept } = task;
-  const dueAtMs = nowMs + fresh.delayMs;
+  const dueAtMs = nowMs + due.inMs;
   const times = { createdAtMs: nowMs, dueAtMs, visibleAtMs: dueAtMs };
   return { result: undefined, task: { ...kept, ...fields, ...times } };
 }

@@ -51,6 +51,10 @@ describe('the delay queue on a store', () => {
     expect(await queue.depth()).toBe(2);
     expect((await engine.lanes()).map(({ lane }) => lane)).toEqual(['handler:work']);
     expect((await engine.laneCounts()).NO_HANDLER).toBe(0);
+    const listed = await engine.list({ limit: 10 });
+    expect(listed.map(({ lane }) => lane)).toEqual(['handler:work']);
+    expect(await engine.list({ status: 'pending', limit: 10 })).toEqual([]);
+    expect(await engine.list({ lane: 'delay-queue:default', limit: 10 })).toHaveLength(2);
     const got = await collect(queue);
     await engine.submit('work', 2);
     await clock.advance('1m');
@@ -99,6 +103,19 @@ describe('the delay queue on a store', () => {
     const rows = await countOf(store);
     expect(rows).toBeLessThanOrEqual(1001);
     expect(await store.list({ status: 'done', lane: 'handler:other', limit: 10 })).toHaveLength(1);
+    await queue.close();
+  });
+
+  test('waits anew for an id whose entry is over, no less than before', async () => {
+    const { clock, queue } = await opened();
+    const got = await collect(queue);
+    for (const count of [1, 2]) {
+      await queue.schedule([{ id: 'a', delayMs: 60_000, payload }]);
+      await clock.advance(59_999);
+      expect(got).toHaveLength(count - 1);
+      await clock.advance(2000);
+      expect(got).toHaveLength(count);
+    }
     await queue.close();
   });
 

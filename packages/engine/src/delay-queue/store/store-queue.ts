@@ -15,6 +15,7 @@ import { closedError } from '../faults.ts';
 import { LeaseConsumer } from '../lease-consumer.ts';
 import { cancel, keyOf, newTask, placeOf, type QueuePlace, schedule } from './entry-task.ts';
 import { StoreSource } from './store-source.ts';
+import { checkNames } from 'redrive/internal';
 
 export interface StoreDelayQueueOptions {
   /** Queues of other names on the same store have other entries (`default`). */
@@ -27,6 +28,8 @@ export interface StoreDelayQueueOptions {
   random?: Random;
 }
 
+const names = ['name', 'leaseMs', 'log', 'clock', 'random'];
+
 /** Rows in one statement. */
 const STEP = 1000;
 
@@ -35,6 +38,12 @@ const STEP = 1000;
  * the other's work. The store stays yours to close.
  */
 export function storeDelayQueue(store: Store, options: StoreDelayQueueOptions = {}): DelayQueue {
+  if (typeof (store as Store | undefined)?.claim !== 'function') {
+    const message =
+      "A delay queue needs a store: storeDelayQueue(sqlite('tasks.db')), or postgres({ url }), or memory().";
+    throw new EngineError('INVALID_ENGINE', message);
+  }
+  checkNames('The options of storeDelayQueue', options, names);
   const { name = 'default', leaseMs = 30_000 } = options;
   if (typeof name !== 'string' || !/^[\w.-]{1,100}$/.test(name)) {
     const message = `The name of a delay queue is ${JSON.stringify(name)}. Allowed: 1 to 100 letters, digits, dots, dashes and underscores.`;

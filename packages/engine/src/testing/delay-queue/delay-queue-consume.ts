@@ -191,6 +191,31 @@ export const consumeCases: DelayCases = {
     deepEqual(got, []);
   },
 
+  'aborts a handler that takes too long, and hands its entries over once more': async (stage) => {
+    await stage.queue.schedule([entry('a')]);
+    const signals: AbortSignal[] = [];
+    const first = gate<DelayAnswer>();
+    const second = gate<DelayAnswer>();
+    const answer = (_: unknown, signal: AbortSignal) => {
+      signals.push(signal);
+      return signals.length === 1 ? first.opens : signals.length === 2 ? second.opens : done;
+    };
+    const limits = { ...one, timeoutMs: 400 };
+    const { got } = await listen(stage, stage.queue, answer, limits);
+    // Its place is free again, though the handler still hangs.
+    await stage.until('the entry again', () => got.length === 2);
+    equal(signals[0]?.aborted, true);
+    ok(got[1]!.entry.redeliveries >= 1);
+    ok(got[1]!.atMs - got[0]!.atMs >= 400 - stage.slackMs);
+    // An answer that comes after the abort changes nothing.
+    first.open(done);
+    await stage.pass(20);
+    second.open({ type: 'again', delayMs: 0 });
+    await stage.until('the entry once more', () => got.length > 2);
+    await stage.queue.schedule([entry('after')]);
+    await stage.until('the next entry', () => idsOf(got).includes('after'));
+  },
+
   'aborts a handler that does not end when it is stopped, and gives its entries back': async (
     stage,
   ) => {

@@ -100,6 +100,17 @@ export const listCases: StoreCases = needing('listing', {
     deepEqual(await list(store, { lane: 'a' }), [task.id]);
   },
 
+  'leaves out a kind of destination': async ({ store }: Stage) => {
+    const destination = { kind: 'other', address: 'orders' };
+    const tasks = [await put(store), await put(store, newTask({ destination })), await put(store)];
+    const others = ids([tasks[2]!, tasks[0]!]);
+    deepEqual(await list(store, { exceptKind: 'other' }), others);
+    deepEqual(await list(store, { exceptKind: 'other', limit: 1 }), others.slice(0, 1));
+    const { messageId } = tasks[1]!;
+    deepEqual(await list(store, { exceptKind: 'other', messageId }), []);
+    deepEqual(await list(store, { exceptKind: 'queue', messageId }), [tasks[1]!.id]);
+  },
+
   'looks at the message id': async ({ store }: Stage) => {
     const task = newTask();
     const one = await put(store, task);

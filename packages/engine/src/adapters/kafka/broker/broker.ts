@@ -15,6 +15,7 @@ import { Producer } from '../client/producer.ts';
 import { type KafkaConsumer, TopicConsumer } from './consumer.ts';
 import { type KafkaOptions, type KafkaSettings, readOptions } from './options.ts';
 import { publishTo } from './publisher.ts';
+import { loadKafka } from '../client/library.ts';
 
 export interface KafkaBroker extends Broker {
   readonly state: BrokerState;
@@ -84,6 +85,7 @@ class ClusterBroker implements KafkaBroker {
   }
 
   async open(): Promise<void> {
+    await loadKafka();
     await this.#closing;
     if (!this.#session) {
       const { policy, host } = this.#settings;

@@ -1,7 +1,9 @@
-import { type API, Connection, metadataV11 } from '@platformatic/kafka';
+import type { API, Connection as KafkaConnection } from '@platformatic/kafka';
 import { textOf } from '../../../broker/answers.ts';
-import { Code, NotSentError } from './errors.ts';
+import { whyDenied } from './denied.ts';
+import { Code, DeniedError, NotSentError } from './errors.ts';
 import type { ConnectionSettings } from './settings.ts';
+import { Connection, metadataV11 } from './library.ts';
 
 /**
  * Each has connections of its own: a broker answers the requests of one connection in turn, and a fetch or a join may wait
@@ -33,7 +35,7 @@ export class Cluster {
   readonly settings: ConnectionSettings;
   /** Called when a broker could not be reached. */
   onUnreachable: () => void = () => {};
-  readonly #connections = new Map<string, Promise<Connection>>();
+  readonly #connections = new Map<string, Promise<KafkaConnection>>();
   readonly #topics = new Map<string, { info: TopicInfo; atMs: number }>();
   readonly #asked = new Map<string, Promise<void>>();
   #nodes = new Map<number, Address>();
@@ -73,7 +75,13 @@ export class Cluster {
 
   /** Whether any broker answers: rejects when none does. */
   async ping(): Promise<void> {
-    await this.#refresh([]);
+    try {
+      await this.#refresh([]);
+    } catch (error) {
+      const isFirst = this.#nodes.size === 0 && !(error instanceof NotSentError);
+      const denied = isFirst ? whyDenied(error, this.settings.connection) : undefined;
+      throw denied === undefined ? error : new DeniedError(denied, { cause: error });
+    }
   }
 
   /** What was told last, without asking. */
@@ -182,7 +190,7 @@ export class Cluster {
     }
   }
 
-  async #connected(purpose: Purpose, address: Address): Promise<Connection> {
+  async #connected(purpose: Purpose, address: Address): Promise<KafkaConnection> {
     if (this.#isClosed) throw new NotSentError('The connection to Kafka was closed.');
     const key = `${purpose} ${address.host}:${address.port}`;
     let connecting = this.#connections.get(key);
@@ -193,7 +201,7 @@ export class Cluster {
     return connecting;
   }
 
-  async #connect(purpose: Purpose, address: Address, ended: () => void): Promise<Connection> {
+  async #connect(purpose: Purpose, address: Address, ended: () => void): Promise<KafkaConnection> {
     const { clientId, connection: options } = this.settings;
     const { host, port } = address;
     // A join is answered when all members have joined.
@@ -206,6 +214,9 @@ export class Cluster {
     } catch (error) {
       ended();
       this.onUnreachable();
+      const denied = whyDenied(error, this.settings.connection);
+      if (denied !== undefined)
+        throw new DeniedError(`${host}:${port} lets nobody in so. ${denied}`, { cause: error });
       const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
       throw new NotSentError(`No connection to ${host}:${port}: ${textOf(cause)}`, {
         cause: error,

@@ -1,5 +1,5 @@
+import { protocolErrorsCodesById } from './library.ts';
 /** What brokers answer, by number, and what follows from it. */
-import { protocolErrorsCodesById } from '@platformatic/kafka';
 
 export const Code = {
   none: 0,
@@ -76,5 +76,10 @@ export class KafkaError extends Error {
 
 /** No connection could be made: the request was not sent. */
 export class NotSentError extends Error {
-  override readonly name = 'NotSentError';
+  override readonly name: string = 'NotSentError';
+}
+
+/** A broker does not let us in. Its message says what to do. */
+export class DeniedError extends NotSentError {
+  override readonly name = 'DeniedError';
 }

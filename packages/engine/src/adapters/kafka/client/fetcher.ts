@@ -1,10 +1,11 @@
-import { fetchV12, listOffsetsV7 } from '@platformatic/kafka';
+import type * as Kafka from '@platformatic/kafka';
 import { textOf } from '../../../broker/answers.ts';
 import type { Cluster, Purpose } from './cluster.ts';
 import { Code } from './errors.ts';
 import { type FetchedRecord, readBatches } from './record-batches.ts';
+import { fetchV12, listOffsetsV7 } from './library.ts';
 
-type FetchResponse = fetchV12.FetchResponse;
+type FetchResponse = Kafka.fetchV12.FetchResponse;
 
 /** A partition that is read, and whoever reads it. */
 export interface FetchTarget {

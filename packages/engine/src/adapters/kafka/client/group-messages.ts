@@ -1,12 +1,12 @@
 /** What members of a group say to each other, in the format of Kafka's own consumers, so that its tools can read it. Pure. */
+import type { assign } from './assignor.ts';
+import type { TopicPartition } from './offsets.ts';
 import {
   decodeConsumerProtocolAssignment,
   decodeConsumerProtocolSubscription,
   encodeConsumerProtocolAssignment,
   encodeConsumerProtocolSubscription,
-} from '@platformatic/kafka';
-import type { assign } from './assignor.ts';
-import type { TopicPartition } from './offsets.ts';
+} from './library.ts';
 
 type Owned = ReadonlyMap<string, number[]>;
 

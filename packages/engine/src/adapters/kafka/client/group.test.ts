@@ -4,6 +4,9 @@ import { expect, it, vi } from 'vitest';
 import { Cluster } from './cluster.ts';
 import { Group } from './group.ts';
 import { readConnection } from './settings.ts';
+import { loadKafka } from './library.ts';
+
+await loadKafka();
 
 const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 const events = { assigned: () => {}, revoked: async () => {}, lost: () => {} };

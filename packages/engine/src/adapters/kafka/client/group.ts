@@ -1,10 +1,4 @@
-import {
-  findCoordinatorV4,
-  heartbeatV4,
-  joinGroupV7,
-  leaveGroupV4,
-  syncGroupV5,
-} from '@platformatic/kafka';
+import type * as Kafka from '@platformatic/kafka';
 import { textOf } from '../../../broker/answers.ts';
 import { assign } from './assignor.ts';
 import { type Cluster, type Purpose, REBALANCE_TIMEOUT_MS } from './cluster.ts';
@@ -23,8 +17,15 @@ import {
   committedOffsets,
   type TopicPartition,
 } from './offsets.ts';
+import {
+  findCoordinatorV4,
+  heartbeatV4,
+  joinGroupV7,
+  leaveGroupV4,
+  syncGroupV5,
+} from './library.ts';
 
-type JoinGroupResponse = joinGroupV7.JoinGroupResponse;
+type JoinGroupResponse = Kafka.joinGroupV7.JoinGroupResponse;
 
 export interface Assigned extends TopicPartition {
   /** Where to begin: what was committed last, or the beginning of the log. */

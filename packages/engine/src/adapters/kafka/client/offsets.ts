@@ -1,7 +1,7 @@
 /** What a group has committed, at its coordinator. */
-import { offsetCommitV8, offsetFetchV8 } from '@platformatic/kafka';
 import type { Cluster } from './cluster.ts';
 import { Code, KafkaError } from './errors.ts';
+import { offsetCommitV8, offsetFetchV8 } from './library.ts';
 
 export interface TopicPartition {
   readonly topic: string;

@@ -5,6 +5,9 @@ import { afterEach, expect, it, vi } from 'vitest';
 import { Cluster } from './cluster.ts';
 import { type OutRecord, Producer, type Stored } from './producer.ts';
 import { readConnection } from './settings.ts';
+import { loadKafka } from './library.ts';
+
+await loadKafka();
 
 const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 const clusters: Cluster[] = [];

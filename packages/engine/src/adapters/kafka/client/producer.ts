@@ -1,7 +1,7 @@
-import { murmur2, produceV9 } from '@platformatic/kafka';
 import { textOf } from '../../../broker/answers.ts';
 import type { Cluster } from './cluster.ts';
 import { Code, hasMoved, isUnsure, nameOf, NotSentError } from './errors.ts';
+import { murmur2, produceV9 } from './library.ts';
 
 export interface OutRecord {
   readonly topic: string;

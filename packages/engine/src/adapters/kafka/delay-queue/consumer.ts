@@ -1,4 +1,3 @@
-import { deleteRecordsV2 } from '@platformatic/kafka';
 import { textOf } from '../../../broker/answers.ts';
 import { readLimits, type FullLimits } from '../../../delay-queue/checks.ts';
 import type { DelayConsumer, DelayHandler, DelayLimits } from '../../../ports/delay-queue.ts';
@@ -17,6 +16,7 @@ import type { KafkaDelayQueueSettings } from './options.ts';
 import type { Reader, ReaderKit } from './reader.ts';
 import { TierReader } from './tier-reader.ts';
 import type { Topics } from './topics.ts';
+import { deleteRecordsV2 } from '../client/library.ts';
 
 interface Parts {
   readonly settings: KafkaDelayQueueSettings;
@@ -229,6 +229,7 @@ export class KafkaDelayConsumer implements DelayConsumer {
     const batch = reader.takeDue(this.#limits.maxBatch);
     const over = handOver(reader, batch, {
       handler: this.#handler,
+      timeoutMs: this.#limits.timeoutMs,
       host: settings.host,
       tiers: topics.tiers,
       clock,

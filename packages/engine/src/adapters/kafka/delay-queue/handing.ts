@@ -11,6 +11,7 @@ import type { Tiers } from './tiers.ts';
 
 interface Parts {
   readonly handler: DelayHandler;
+  readonly timeoutMs: number;
   readonly host: Host;
   readonly tiers: Tiers;
   readonly clock: BrokerClock;
@@ -25,10 +26,10 @@ const unansweredPauses: Policy = { base: '100ms', cap: '30s', jitter: 'equal' };
 export async function handOver(
   reader: DueReader,
   batch: readonly Held[],
-  { handler, host, tiers, clock, send }: Parts,
+  { handler, timeoutMs, host, tiers, clock, send }: Parts,
 ): Promise<void> {
   const { signal } = reader.ending;
-  const answers = await ask(reader, batch, handler, host);
+  const answers = await ask(reader, batch, { handler, timeoutMs, host });
   if (signal.aborted) return;
   if (!answers) {
     // The pause counts from now, which nobody may have asked for in a while.
@@ -56,24 +57,37 @@ function recordAgain({ record }: Held, delayMs: number, tiers: Tiers): OutRecord
 async function ask(
   reader: DueReader,
   batch: readonly Held[],
-  handler: DelayHandler,
-  { log }: Host,
+  { handler, timeoutMs, host }: Pick<Parts, 'handler' | 'timeoutMs' | 'host'>,
 ): Promise<readonly DelayAnswer[] | undefined> {
-  const { signal } = reader.ending;
+  const { clock, log } = host;
+  const ending = reader.ending.signal;
   const count = batch.length;
+  const abort = new AbortController();
   const given = new Promise<undefined>((resolve) => {
-    signal.addEventListener('abort', () => resolve(undefined), { once: true });
+    abort.signal.addEventListener('abort', () => resolve(undefined), { once: true });
   });
+  const lost = () => abort.abort(ending.reason);
+  ending.addEventListener('abort', lost, { once: true });
+  if (ending.aborted) lost();
+  // A handler that hangs must not keep its entries for ever.
+  const limit = clock.setTimer(() => {
+    const message = `the handler of delayed entries gave no answer in ${timeoutMs} ms, and they come again`;
+    log.error({ count, timeoutMs }, message);
+    abort.abort(new Error(`The handler gave no answer in ${timeoutMs} ms.`));
+  }, timeoutMs);
   try {
     const entries = batch.map((held) => reader.entryOf(held));
-    const answered = await Promise.race([handler(entries, signal), given]);
-    if (signal.aborted) return undefined;
+    const answered = await Promise.race([handler(entries, abort.signal), given]);
+    if (abort.signal.aborted) return undefined;
     const answers = readAnswers(answered, count);
     if (typeof answers !== 'string') return answers;
     const message = `the handler of delayed entries answered wrongly, and they come again. ${answers}`;
     log.error({ count }, message);
   } catch (error) {
     log.warn({ err: error, count }, 'the handler of delayed entries failed, and they come again');
+  } finally {
+    clock.clearTimer(limit);
+    ending.removeEventListener('abort', lost);
   }
   return undefined;
 }

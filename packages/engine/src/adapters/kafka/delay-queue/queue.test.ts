@@ -9,6 +9,9 @@ import {
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import type { DelayAnswer, DelayHandler } from '../../../ports/delay-queue.ts';
 import { type KafkaDelayQueue, kafkaDelayQueue, type KafkaDelayQueueOptions } from '../index.ts';
+import { loadKafka } from '../client/library.ts';
+
+await loadKafka();
 
 const soon = { timeout: 20_000, interval: 10 };
 const done: DelayAnswer = { type: 'done' };

@@ -11,6 +11,7 @@ import type {
   DelayQueueCapabilities,
 } from '../../../ports/delay-queue.ts';
 import { Cluster } from '../client/cluster.ts';
+import { DeniedError } from '../client/errors.ts';
 import { Producer } from '../client/producer.ts';
 import { BrokerClock } from './broker-clock.ts';
 import { KafkaDelayConsumer } from './consumer.ts';
@@ -21,6 +22,7 @@ import {
   readDelayOptions,
 } from './options.ts';
 import { Topics } from './topics.ts';
+import { loadKafka } from '../client/library.ts';
 
 export interface KafkaDelayQueue extends DelayQueue {
   /** How often an entry of this delay is written until it is handed over. */
@@ -67,6 +69,7 @@ class TopicDelayQueue implements KafkaDelayQueue {
   }
 
   async open(): Promise<void> {
+    await loadKafka();
     await this.#closing;
     if (this.#opened) return;
     this.#opening ??= this.#open().finally(() => (this.#opening = undefined));
@@ -80,6 +83,8 @@ class TopicDelayQueue implements KafkaDelayQueue {
       await this.#topics.prepare(cluster);
     } catch (error) {
       await cluster.close();
+      if (error instanceof DeniedError)
+        throw new EngineError('STORE_DENIED', `Kafka: ${error.message}`, { cause: error });
       throw isEngineError(error) ? error : unavailable(textOf(error), error);
     }
     const producer = new Producer(cluster);
@@ -162,6 +167,6 @@ class TopicDelayQueue implements KafkaDelayQueue {
 }
 
 function unavailable(why: string, cause: unknown): EngineError {
-  const message = `Kafka did not take it: ${why}. Trying again is safe.`;
+  const message = `Kafka did not take it: ${why.replace(/\.$/, '')}. Trying again is safe.`;
   return new EngineError('STORE_UNAVAILABLE', message, { cause });
 }

@@ -1,10 +1,10 @@
 /** The topics of a delay queue: made where they are missing, checked where they are there. */
-import { ConfigResourceTypes, createTopicsV7, describeConfigsV4 } from '@platformatic/kafka';
 import { EngineError } from '../../../errors.ts';
 import type { Cluster } from '../client/cluster.ts';
 import { Code, KafkaError, nameOf } from '../client/errors.ts';
 import type { KafkaDelayQueueSettings } from './options.ts';
 import { Tiers } from './tiers.ts';
+import { ConfigResourceTypes, createTopicsV7, describeConfigsV4 } from '../client/library.ts';
 
 export class Topics {
   readonly tiers: Tiers;

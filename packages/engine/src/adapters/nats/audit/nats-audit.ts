@@ -2,6 +2,7 @@
 import { ConfigError, type Fault } from 'redrive';
 import { EngineError } from '../../../errors.ts';
 import type { AuditSink } from '../../../ports/audit.ts';
+import { checkObject, didYouMean, nearest } from 'redrive/internal';
 
 export interface NatsAuditOptions {
   /** Where events are published; without wildcards (`redrive.audit`). */
@@ -127,6 +128,7 @@ function readOptions(
   connection: NatsAuditConnection,
   options: NatsAuditOptions,
 ): Required<NatsAuditOptions> {
+  checkObject('The NATS audit sink', options);
   const { subject = 'redrive.audit', jetStream = true } = options;
   const faults: Fault[] = [];
   const fault = (path: string, message: string) =>
@@ -144,7 +146,7 @@ function readOptions(
   if (typeof jetStream !== 'boolean') fault('jetStream', 'must be true or false.');
   for (const name of Object.keys(options)) {
     if (!names.includes(name)) {
-      const message = `is unknown; there are ${names.join(' and ')}.`;
+      const message = `there is no such field.${didYouMean(nearest(name, names))}`;
       faults.push({ path: name, code: 'UNKNOWN_FIELD', message });
     }
   }

@@ -2,19 +2,18 @@
  * A bucket of JetStream KV: a stream with one message per key, whose sequence is the revision. It is read from the leader
  * of the stream alone, since a replica may lag behind what this process wrote before.
  */
+import type { JetStreamClient, JetStreamManager, StreamInfo } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { checkBucket, hasCode, STREAM_NOT_FOUND, WRONG_SEQUENCE } from './faults.ts';
+import { bytesOf, EXPIRES, type KeyValue, nameOf, OPERATION, parseValue } from './value.ts';
 import {
   DiscardPolicy,
-  type JetStreamClient,
-  type JetStreamManager,
   jetstream,
   jetstreamManager,
   RetentionPolicy,
   StorageType,
-  type StreamInfo,
-} from '@nats-io/jetstream';
-import { headers, type NatsConnection } from '@nats-io/transport-node';
-import { checkBucket, hasCode, STREAM_NOT_FOUND, WRONG_SEQUENCE } from './faults.ts';
-import { bytesOf, EXPIRES, type KeyValue, nameOf, OPERATION, parseValue } from './value.ts';
+  headers,
+} from '../library.ts';
 
 export interface BucketOptions {
   bucket: string;

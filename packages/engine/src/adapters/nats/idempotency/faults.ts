@@ -1,8 +1,9 @@
-import { JetStreamApiError, type StreamConfig, type StreamInfo } from '@nats-io/jetstream';
-import { type NatsConnection, PermissionViolationError } from '@nats-io/transport-node';
+import type { StreamConfig, StreamInfo } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { ConfigError, type Fault } from 'redrive';
 import { textOf } from '../../../broker/answers.ts';
 import { EngineError } from '../../../errors.ts';
+import { JetStreamApiError, PermissionViolationError } from '../library.ts';
 
 export const WRONG_SEQUENCE = [10071, 10164];
 export const STREAM_NOT_FOUND = 10059;

@@ -5,6 +5,7 @@ import type { NatsSettings } from '../options.ts';
 import { whyNoConnection } from '../session.ts';
 import { Bucket, type BucketOptions } from './bucket.ts';
 import { faultOf, hasCode, STREAM_NOT_FOUND } from './faults.ts';
+import { loadNats } from '../library.ts';
 
 /** The bucket, by a connection that is made at the first use, and again when it was lost. */
 export class Link {
@@ -22,6 +23,7 @@ export class Link {
   }
 
   async run<T>(work: (bucket: Bucket) => Promise<T>): Promise<T> {
+    await loadNats();
     if (this.#connection?.isClosed()) this.#opening = undefined;
     const opening = (this.#opening ??= this.#open());
     try {

@@ -9,7 +9,7 @@ import {
   type IdempotencyStore,
   type NewRecord,
 } from 'redrive';
-import { answerOf, claimOf, isHeldBy, recordedOf } from 'redrive/internal';
+import { answerOf, checkObject, claimOf, isHeldBy, recordedOf } from 'redrive/internal';
 import { EngineError } from '../../../errors.ts';
 import { type NatsOptions, readOptions } from '../options.ts';
 import type { Bucket } from './bucket.ts';
@@ -39,6 +39,7 @@ export function jetstreamIdempotency(
   given: NatsConnection | string | readonly string[],
   options: JetstreamIdempotencyOptions = {},
 ): IdempotencyStore {
+  checkObject('The JetStream idempotency store', options);
   const { bucket = 'redrive-idempotency', replicas = 1, connectTimeout = 5000, ...rest } = options;
   const lent = typeof given === 'string' || Array.isArray(given) ? undefined : given;
   const faults: Fault[] = [];

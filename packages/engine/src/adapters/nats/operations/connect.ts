@@ -1,9 +1,10 @@
-import { AuthorizationError, type NatsConnection } from '@nats-io/transport-node';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { EngineError } from '../../../errors.ts';
 import { connectOnce } from '../connect.ts';
 import { type NatsOptions, readOptions } from '../options.ts';
 import { whyNoConnection } from '../session.ts';
 import { type OperationOptions, underCategory } from './operation.ts';
+import { AuthorizationError } from '../library.ts';
 
 export interface ConnectOptions
   extends

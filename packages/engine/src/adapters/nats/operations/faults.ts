@@ -1,8 +1,8 @@
 /** What the operations say of an error of the client. */
-import { JetStreamApiError } from '@nats-io/jetstream';
-import { errors, type NatsConnection } from '@nats-io/transport-node';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { textOf } from '../../../broker/answers.ts';
 import { EngineError, type EngineErrorCode, isEngineError } from '../../../errors.ts';
+import { JetStreamApiError, errors } from '../library.ts';
 
 /** Trying again does not help. Any other failure is retried. */
 export const permanentCodes = [

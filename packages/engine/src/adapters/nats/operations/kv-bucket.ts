@@ -1,18 +1,17 @@
-import {
-  DiscardPolicy,
-  type JetStreamManager,
-  jetstreamManager,
-  RetentionPolicy,
-  StorageType,
-  type StreamConfig,
-  type StreamInfo,
-} from '@nats-io/jetstream';
-import { nanos, type NatsConnection } from '@nats-io/transport-node';
+import type { JetStreamManager, StreamConfig, StreamInfo } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { EngineError } from '../../../errors.ts';
 import { STREAM_NOT_FOUND } from '../idempotency/faults.ts';
 import { faultOf, hasCode } from './faults.ts';
 import { checkBucketName, streamOf } from './kv-names.ts';
 import { type OperationOptions, underCategory } from './operation.ts';
+import {
+  DiscardPolicy,
+  jetstreamManager,
+  RetentionPolicy,
+  StorageType,
+  nanos,
+} from '../library.ts';
 
 export interface KvBucketOptions extends OperationOptions {
   /** Servers of a cluster that hold a copy (1). */

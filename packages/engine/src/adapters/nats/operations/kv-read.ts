@@ -1,4 +1,4 @@
-import { jetstreamManager, type StoredMsg } from '@nats-io/jetstream';
+import type { StoredMsg } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { EngineError } from '../../../errors.ts';
 import { OPERATION } from '../idempotency/value.ts';
@@ -6,6 +6,7 @@ import { STREAM_NOT_FOUND } from '../idempotency/faults.ts';
 import { faultOf, hasCode } from './faults.ts';
 import { streamOf, subjectOf } from './kv-names.ts';
 import { type OperationOptions, underCategory } from './operation.ts';
+import { jetstreamManager } from '../library.ts';
 
 export interface KvValue {
   value: Uint8Array;

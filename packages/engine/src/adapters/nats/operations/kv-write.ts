@@ -1,5 +1,4 @@
-import { jetstream } from '@nats-io/jetstream';
-import { headers, type NatsConnection } from '@nats-io/transport-node';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { freshId } from 'redrive/internal';
 import { EngineError } from '../../../errors.ts';
 import { WRONG_SEQUENCE } from '../idempotency/faults.ts';
@@ -8,6 +7,7 @@ import { faultOf, hasCode, isUnanswered, isUndone } from './faults.ts';
 import { streamOf, subjectOf } from './kv-names.ts';
 import { lastOf } from './kv-read.ts';
 import { type OperationOptions, underCategory } from './operation.ts';
+import { jetstream, headers } from '../library.ts';
 
 export interface KvWriteOptions extends OperationOptions {
   /** Writes only where the key is at this revision. 0: only where the key has no value. */

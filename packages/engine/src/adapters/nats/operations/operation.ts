@@ -6,6 +6,7 @@ import {
   type RetryManager,
 } from 'redrive';
 import { permanentCodes } from './faults.ts';
+import { loadNats } from '../library.ts';
 
 /** Options of `execute` of a retry manager, and the manager itself. `timeoutMs` is that of one attempt (5 s). */
 export interface OperationOptions extends Omit<
@@ -30,6 +31,7 @@ export async function underCategory<T>(
   /** One attempt. What it resolves to after its time is disposed of. */
   attempt: (limits: { timeoutMs: number }) => Promise<T>,
 ): Promise<T> {
+  await loadNats();
   const { manager = getRetryManager(), operation = usualName, ...rest } = options;
   const { timeoutMs = TIMEOUT_MS } = rest;
   const policy = rest.policy ?? manager.getPolicy(category);

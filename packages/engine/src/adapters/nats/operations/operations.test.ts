@@ -5,7 +5,7 @@ import {
   type NatsClient,
   sharedServer,
 } from '@redrive/services/vitest';
-import { type AuditEvent, createRetryManager, isRetryError } from 'redrive';
+import { isRetryError } from 'redrive';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   connectWithRetry,
@@ -17,35 +17,7 @@ import {
   publish,
   subscribe,
 } from '../index.ts';
-
-const soon = { timeout: 20_000, interval: 5 };
-const quick = { base: '20ms', cap: '100ms' } as const;
-const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toString();
-
-/** A manager with the attempts of the matrix and short waits, and what it told. */
-function managed() {
-  const events: AuditEvent[] = [];
-  const manager = createRetryManager({
-    categories: {
-      NATS_CONNECT: { maxAttempts: 5, ...quick },
-      NATS_PUBLISH: { maxAttempts: 3, ...quick },
-      NATS_SUBSCRIBE: { maxAttempts: 3, ...quick },
-      NATS_STREAM_CREATE: { maxAttempts: 2, ...quick },
-      KV_CREATE: { maxAttempts: 2, ...quick },
-      KV_GET: { maxAttempts: 3, ...quick },
-      KV_PUT: { maxAttempts: 3, ...quick },
-      KV_DELETE: { maxAttempts: 2, ...quick },
-    },
-    audit: (event) => void events.push(event),
-  });
-  const told = async () => {
-    await manager.flush();
-    return events
-      .filter((event) => event.event_type !== 'policy_registered')
-      .map((event) => `${event.event_type} ${String(event['retry_category'])}`);
-  };
-  return { manager, told };
-}
+import { managed, soon, text } from './stage.test.ts';
 
 for (const version of ['2.9', '2.15'] as const) {
   describeService(`NATS ${version}`, () => {

@@ -1,11 +1,12 @@
-import { jetstream, type JetStreamPublishOptions, jetstreamManager } from '@nats-io/jetstream';
-import { headers, type NatsConnection } from '@nats-io/transport-node';
+import type { JetStreamPublishOptions } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { freshId } from 'redrive/internal';
 import { EngineError } from '../../../errors.ts';
 import { prepare } from '../prepare.ts';
 import { lookUpStream, noStream } from '../streams.ts';
 import { faultOf, isUnanswered, unavailable } from './faults.ts';
 import { type OperationOptions, underCategory } from './operation.ts';
+import { jetstream, jetstreamManager, headers } from '../library.ts';
 
 export interface NatsPublishOptions extends OperationOptions {
   headers?: Readonly<Record<string, string>>;

@@ -1,4 +1,3 @@
-import { jetstreamManager, RetentionPolicy, StorageType } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { EngineError } from '../../../errors.ts';
 import { STREAM_NOT_FOUND } from '../idempotency/faults.ts';
@@ -6,6 +5,7 @@ import type { StreamSpec } from '../options.ts';
 import { lackOf } from '../streams.ts';
 import { faultOf, hasCode } from './faults.ts';
 import { type OperationOptions, underCategory } from './operation.ts';
+import { jetstreamManager, RetentionPolicy, StorageType } from '../library.ts';
 
 /**
  * Creates a stream on disk under `NATS_STREAM_CREATE`. One that exists is used as it is, and refused where it lacks a

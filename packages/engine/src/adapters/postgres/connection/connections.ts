@@ -1,7 +1,19 @@
-import pg from 'pg';
+import type pg from 'pg';
+import { loadPeer } from '../../../peer.ts';
 import type { DatabaseLimits, PostgresClient, PostgresPool } from './database.ts';
 import { within } from './database.ts';
 import { unreachable } from './faults.ts';
+
+let library: typeof pg | undefined;
+
+async function load(): Promise<typeof pg> {
+  const { default: loaded } = await loadPeer(
+    'The connection to PostgreSQL by a URL',
+    'pg',
+    () => import('pg'),
+  );
+  return (library = loaded);
+}
 
 /** A connection for one purpose, outside the pool's coming and going. */
 export interface Dedicated {
@@ -37,6 +49,7 @@ class OwnConnections implements Connections {
   readonly #maxConnections: number;
   readonly #limits: DatabaseLimits;
   #pool: pg.Pool | undefined;
+  #isBegun = false;
   #hasServerTimeout = true;
 
   constructor(
@@ -52,12 +65,13 @@ class OwnConnections implements Connections {
   }
 
   begin(): void {
-    this.#pool ??= this.#create();
+    this.#isBegun = true;
   }
 
   async connect(): Promise<PostgresClient> {
-    const pool = this.#pool;
-    if (!pool) throw new Error('the store is not open');
+    const { Pool } = library ?? (await load());
+    if (!this.#isBegun) throw new Error('the store is not open');
+    const pool = (this.#pool ??= this.#create(Pool));
     try {
       return await pool.connect();
     } catch (error) {
@@ -65,7 +79,7 @@ class OwnConnections implements Connections {
       if (!isRefusedSetting(error) || (pool === this.#pool && !this.#hasServerTimeout)) throw error;
       if (pool === this.#pool) {
         this.#hasServerTimeout = false;
-        this.#pool = this.#create();
+        this.#pool = this.#create(Pool);
         await pool.end();
       }
       return this.connect();
@@ -73,7 +87,8 @@ class OwnConnections implements Connections {
   }
 
   async dedicated(): Promise<Dedicated> {
-    const client = new pg.Client({
+    const { Client } = library ?? (await load());
+    const client = new Client({
       ...connectionTo(this.#directUrl),
       connectionTimeoutMillis: this.#limits.connectTimeoutMs,
     });
@@ -89,12 +104,13 @@ class OwnConnections implements Connections {
   async end(): Promise<void> {
     const pool = this.#pool;
     this.#pool = undefined;
+    this.#isBegun = false;
     await pool?.end();
   }
 
-  #create(): pg.Pool {
+  #create(Pool: typeof pg.Pool): pg.Pool {
     const { statementTimeoutMs, connectTimeoutMs } = this.#limits;
-    const pool = new pg.Pool({
+    const pool = new Pool({
       ...connectionTo(this.#url),
       max: this.#maxConnections,
       connectionTimeoutMillis: connectTimeoutMs,

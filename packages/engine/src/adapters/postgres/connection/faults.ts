@@ -85,6 +85,8 @@ export function faultOf(error: unknown): unknown {
 
 /** No connection could be had. */
 export function unreachable(error: unknown): EngineError {
+  // That the client is not installed does not pass.
+  if (error instanceof EngineError) return error;
   const said = error instanceof Error ? error.message || error.name : String(error);
   return new EngineError(
     'STORE_UNAVAILABLE',

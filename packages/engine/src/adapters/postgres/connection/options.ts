@@ -1,5 +1,5 @@
 import { ConfigError, type Fault, type Random } from 'redrive';
-import { defaultOf, type Fields, readFields, reportFault } from 'redrive/internal';
+import { checkObject, defaultOf, type Fields, readFields, reportFault } from 'redrive/internal';
 import type { DatabaseLimits, PostgresPool } from './database.ts';
 import { MAX_NAME_BYTES } from '../names.ts';
 
@@ -63,7 +63,9 @@ const fields = {
 
 export function readOptions(given: string | PostgresOptions): PostgresSettings {
   const faults: Fault[] = [];
-  const options = typeof given === 'string' ? { url: given } : given;
+  // Nothing at all is a missing URL, as is an object without one.
+  const options = typeof given === 'string' ? { url: given } : (given ?? {});
+  checkObject('The PostgreSQL store', options);
   const {
     url,
     pool,
@@ -76,7 +78,10 @@ export function readOptions(given: string | PostgresOptions): PostgresSettings {
   const values = readFields(rest, fields, [...Object.keys(fields), ...others], '', faults);
   for (const [name, field] of Object.entries(fields)) values[name] ??= defaultOf(field);
   if ((url === undefined) === (pool === undefined))
-    fault('url', 'is needed, or else `pool`, and not both.');
+    fault(
+      'url',
+      "is needed, or else `pool`, and not both: postgres('postgres://user:password@host/database').",
+    );
   if (url !== undefined && !isUrl(url))
     fault('url', 'is not a URL as postgres://user:password@host/database.');
   if (listenUrl !== undefined && !isUrl(listenUrl))

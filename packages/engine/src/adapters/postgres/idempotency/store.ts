@@ -42,7 +42,8 @@ export interface PostgresIdempotency extends TransactionalIdempotency {
 export function postgresIdempotency(
   given: string | PostgresPool | PostgresIdempotencyOptions,
 ): PostgresIdempotency {
-  const options = typeof given === 'object' && 'connect' in given ? { pool: given } : given;
+  const isPool = typeof given === 'object' && given !== null && 'connect' in given;
+  const options = isPool ? { pool: given } : given;
   const settings = readOptions(options);
   const { source, maxConnections, limits, random } = settings;
   const connections = connectionsOf(source, limits, maxConnections);

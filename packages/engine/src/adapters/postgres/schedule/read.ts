@@ -36,13 +36,14 @@ export class Reader {
     return row && taskOf(row);
   }
 
-  async list({ status, lane, messageId, before, limit }: TaskQuery): Promise<Task[]> {
+  async list({ status, lane, messageId, exceptKind, before, limit }: TaskQuery): Promise<Task[]> {
     if (messageId !== undefined && !isUuid(messageId)) return [];
     const params = new Params();
     const filters = [
       ...(before === undefined ? [] : [`q.id < ${params.add(before)}::bigint`]),
       ...(status === undefined ? [] : [`status = ${params.add(status)}`]),
       ...(lane === undefined ? [] : [`lane = ${params.add(lane)}`]),
+      ...(exceptKind === undefined ? [] : [`kind <> ${params.add(exceptKind)}`]),
       ...(messageId === undefined ? [] : [`message_id = ${params.add(messageId)}::uuid`]),
     ];
     const rows = await this.#database.queryAgain(

@@ -2,6 +2,7 @@
 import type { RedisClientOptions } from '@redis/client';
 import { type Clock, ConfigError, type Fault, type Random } from 'redrive';
 import { type Host, hostOf, type Log } from '../../../host.ts';
+import { didYouMean, nearest } from 'redrive/internal';
 
 export interface RedisDelayQueueOptions {
   /** One server, or a primary: `redis://user:password@host:6379/0`, or `rediss://` with TLS. */
@@ -57,9 +58,10 @@ export function readOptions(given: RedisDelayQueueOptions): RedisDelaySettings {
   const fault = (path: string, message: string) => {
     faults.push({ path, code: 'INVALID_VALUE', message: `${path} ${message}` });
   };
+  const names = [...Object.keys(wholes), ...others];
   for (const name of Object.keys(options)) {
-    if (!(name in wholes) && !others.includes(name))
-      fault(name, 'is no option of redisDelayQueue.');
+    if (!names.includes(name))
+      fault(name, `is no option of redisDelayQueue.${didYouMean(nearest(name, names))}`);
   }
   for (const [name, [min, max]] of Object.entries(wholes)) {
     const value = options[name as keyof typeof wholes];

@@ -43,9 +43,9 @@ describeService('Redis', () => {
     await queue.schedule([entry('b')]);
     await admin.scriptFlush();
     const got = await collect(queue);
-    await vi.waitFor(() => expect(got.toSorted()).toEqual(['a', 'b']));
+    await vi.waitFor(() => expect(got.toSorted()).toEqual(['a', 'b']), { timeout: 20_000 });
     await admin.scriptFlush();
-    await vi.waitFor(async () => expect(await queue.depth()).toBe(0));
+    await vi.waitFor(async () => expect(await queue.depth()).toBe(0), { timeout: 20_000 });
   });
 
   test('agrees on the number of slots with the instances before', async () => {
@@ -60,6 +60,43 @@ describeService('Redis', () => {
       message: expect.stringContaining('Set slots to 4') as string,
     });
     expect(await third.depth()).toBe(5);
+  });
+
+  test('writes the number of slots again after Redis lost it', async () => {
+    const consuming = await open({ slots: 4 });
+    const got = await collect(consuming);
+    await admin.del(`${prefix}meta`);
+    await vi.waitFor(async () => expect(await admin.get(`${prefix}meta`)).toBe('slots=4'), 5000);
+    // Another instance finds the number, though it was not told.
+    const second = await open();
+    await second.schedule(['a', 'b', 'c', 'd', 'e'].map((id) => entry(id)));
+    await vi.waitFor(() => expect(got.toSorted()).toEqual(['a', 'b', 'c', 'd', 'e']));
+  });
+
+  test('takes no new entries after another instance began with another number of slots', async () => {
+    const errors: string[] = [];
+    const log = { ...quiet, error: (_: object, message: string) => void errors.push(message) };
+    const first = await open({ slots: 4, log });
+    const ids = ['a', 'b', 'c', 'd', 'e'];
+    await first.schedule(ids.map((id) => entry(id)));
+    await admin.del(`${prefix}meta`);
+    await open({ slots: 5 });
+    const key = `${prefix}meta`;
+    const mismatch = {
+      code: 'QUEUE_MISMATCH',
+      message: expect.stringContaining(
+        `delete that key, and start them with slots set to 4`,
+      ) as string,
+    };
+    await vi.waitFor(() => expect(first.cancel(['z'])).rejects.toMatchObject(mismatch), 5000);
+    await expect(first.schedule([entry('f')])).rejects.toMatchObject(mismatch);
+    // What it has is not stuck.
+    const got = await collect(first);
+    await vi.waitFor(() => expect(got.toSorted()).toEqual(ids), 10_000);
+    expect(errors).toEqual([mismatch.message]);
+    await admin.set(key, 'slots=4');
+    await vi.waitFor(() => first.schedule([entry('f')]), 5000);
+    await vi.waitFor(() => expect(got).toContain('f'));
   });
 
   test.each(['q', 'e', 'h'])(
@@ -97,7 +134,7 @@ describeService('Redis', () => {
     await queue.schedule(['a', 'b', 'c'].map((id) => entry(id)));
     await admin.hDel(`{${prefix}0}:e`, 'b');
     const got = await collect(queue);
-    await vi.waitFor(async () => expect(await queue.depth()).toBe(0));
+    await vi.waitFor(async () => expect(await queue.depth()).toBe(0), { timeout: 20_000 });
     expect(got.toSorted()).toEqual(['a', 'c']);
     expect(said).toEqual([expect.stringContaining('maxmemory-policy')]);
   });
@@ -122,7 +159,7 @@ describeService('Redis', () => {
     await queue.schedule([...Array(50).keys()].map((n) => entry(`${n}`, n)));
     await queue.cancel(['1', '2']);
     await collect(queue);
-    await vi.waitFor(async () => expect(await queue.depth()).toBe(0));
+    await vi.waitFor(async () => expect(await queue.depth()).toBe(0), { timeout: 20_000 });
     const keys = await admin.keys(`*${prefix}*`);
     expect(keys).toEqual([`${prefix}meta`]);
   });
@@ -145,7 +182,7 @@ describeService('Redis', () => {
     const queue = await open({ url: proxy.url });
     const got = await collect(queue);
     await queue.schedule([entry('a')]);
-    await vi.waitFor(() => expect(got).toEqual(['a']));
+    await vi.waitFor(() => expect(got).toEqual(['a']), { timeout: 20_000 });
     proxy.refuse();
     proxy.cut();
     await expect(queue.schedule([entry('lost')])).rejects.toMatchObject({

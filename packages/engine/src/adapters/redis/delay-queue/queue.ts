@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { checkEntries, checkIds } from '../../../delay-queue/checks.ts';
 import { closedError } from '../../../delay-queue/faults.ts';
 import { LeaseConsumer } from '../../../delay-queue/lease-consumer.ts';
-import { EngineError } from '../../../errors.ts';
 import type {
   DelayConsumer,
   DelayedEntry,
@@ -16,6 +15,7 @@ import { contentOf, partsBySlot, type SlotKeys, slotKeys, slotOf } from './layou
 import { type RedisDelayQueueOptions, type RedisDelaySettings, readOptions } from './options.ts';
 import { scripts } from './scripts.ts';
 import { RedisServer } from './server.ts';
+import { SlotCount } from './slot-count.ts';
 import { POLL_MS, RedisSource } from './source.ts';
 import { Wakes } from './wakes.ts';
 
@@ -29,8 +29,6 @@ export function redisDelayQueue(options: RedisDelayQueueOptions): RedisDelayQueu
   return new SlottedDelayQueue(readOptions(options));
 }
 
-const CLUSTER_SLOTS = 16;
-
 class SlottedDelayQueue implements RedisDelayQueue {
   readonly capabilities: DelayQueueCapabilities = {
     deduplicates: true,
@@ -40,6 +38,7 @@ class SlottedDelayQueue implements RedisDelayQueue {
   };
   readonly #settings: RedisDelaySettings;
   readonly #server: RedisServer;
+  readonly #slotCount: SlotCount;
   readonly #wakes: Wakes;
   readonly #channel: string;
   readonly #instance = randomBytes(8).toString('base64url');
@@ -53,6 +52,7 @@ class SlottedDelayQueue implements RedisDelayQueue {
     this.#settings = settings;
     this.#channel = `${settings.prefix}wake`;
     this.#server = new RedisServer(settings);
+    this.#slotCount = new SlotCount(this.#server, settings);
     this.#wakes = new Wakes(this.#server, this.#channel, settings.host);
   }
 
@@ -64,6 +64,7 @@ class SlottedDelayQueue implements RedisDelayQueue {
   async schedule(entries: readonly DelayedEntry[]): Promise<void> {
     this.#assertOpen();
     checkEntries(entries);
+    await this.#slotCount.check();
     const bytesIn = ({ payload }: DelayedEntry) => payload.byteLength;
     const parts = partsBySlot(entries, ({ id }) => slotOf(id, this.#slots.length), bytesIn);
     await all(
@@ -83,6 +84,7 @@ class SlottedDelayQueue implements RedisDelayQueue {
     const source = new RedisSource({
       server: this.#server,
       slots: this.#slots,
+      slotCount: this.#slotCount,
       channel: this.#channel,
       leaseMs: this.#settings.leaseMs,
       host: this.#settings.host,
@@ -102,6 +104,7 @@ class SlottedDelayQueue implements RedisDelayQueue {
   async cancel(ids: readonly string[]): Promise<boolean[]> {
     this.#assertOpen();
     checkIds(ids);
+    await this.#slotCount.check();
     const numbered = ids.map((id, index) => ({ id, index }));
     const results: boolean[] = [];
     await all(
@@ -147,7 +150,7 @@ class SlottedDelayQueue implements RedisDelayQueue {
   async #open(): Promise<void> {
     if (this.#isOpen) return;
     const { prefix, host } = this.#settings;
-    const count = await this.#agreedSlots();
+    const count = await this.#slotCount.agree();
     const slots = Array.from({ length: count }, (_, slot) => slotKeys(prefix, slot));
     await this.#server.checkTypes(slots.flatMap((one) => [one.queue, one.entries, one.hands]));
     for (const { level, node, why, todo, what } of await this.findings()) {
@@ -155,26 +158,6 @@ class SlottedDelayQueue implements RedisDelayQueue {
     }
     this.#slots = slots;
     this.#isOpen = true;
-  }
-
-  /** As many as the queue was made with: an instance that counts otherwise would look for entries in the wrong place. */
-  async #agreedSlots(): Promise<number> {
-    const { prefix, slots, isCluster } = this.#settings;
-    const key = `${prefix}meta`;
-    await this.#server.checkTypes([key]);
-    const wanted = slots ?? (isCluster ? CLUSTER_SLOTS : 1);
-    const text = await this.#server.onNode(key, async (client) => {
-      await client.set(key, `slots=${wanted}`, { condition: 'NX' });
-      return client.get(key);
-    });
-    const found = Number(/^slots=(\d+)$/.exec(text ?? '')?.[1]);
-    if (!Number.isSafeInteger(found) || found < 1) {
-      const message = `The key ${key} in Redis is ${JSON.stringify(text)}, and the delay queue keeps its number of slots there. Delete that key, or give the queue another prefix.`;
-      throw new EngineError('KEY_NOT_OURS', message);
-    }
-    if (slots === undefined || slots === found) return found;
-    const message = `The delay queue in Redis has ${found} slots, and this instance wants ${slots}. Set slots to ${found}, or leave it out. For another number give the queue another prefix, and consume the old one until it is empty.`;
-    throw new EngineError('QUEUE_MISMATCH', message);
   }
 
   #assertOpen(): void {

@@ -9,12 +9,7 @@
  * Times are of the server's clock, in whole ms. A delay counts from the next whole ms on, so that nothing is early.
  * All reads come before the first write, so that a key of the wrong type changes nothing.
  */
-import { createHash } from 'node:crypto';
-
-export interface Script {
-  readonly text: string;
-  readonly hash: string;
-}
+import { scriptOf } from '../link.ts';
 
 const TIME = `
 local time = redis.call('TIME')
@@ -202,7 +197,3 @@ export const scripts = {
   renew: scriptOf(renew),
   cancel: scriptOf(cancel),
 };
-
-function scriptOf(text: string): Script {
-  return { text, hash: createHash('sha1').update(text).digest('hex') };
-}

@@ -1,24 +1,27 @@
-import { createClient, createCluster, RESP_TYPES } from '@redis/client';
+import type * as Redis from '@redis/client';
 import { EngineError } from '../../../errors.ts';
 import {
   CONNECT_TIMEOUT_MS,
   faultOf,
   isUnknownScript,
+  type Script,
   type Link,
   linkOf,
+  loadRedis,
   MAX_WAITING,
   reconnectPauseMs,
 } from '../link.ts';
 import type { RedisDelaySettings } from './options.ts';
-import type { Script } from './scripts.ts';
 
 const COMMANDS =
   'EVALSHA, EVAL, TIME, PUBLISH, SUBSCRIBE, GET, SET, INCR, TYPE, WAIT and the commands of sorted sets and hashes';
 /** After a node of a cluster went away, so long until the client asks the others who has its slots now. */
 const REFRESH_MS = 300;
 const MAX_REDIRECTIONS = 3;
-/** Payloads are bytes. */
-const bytes = { [RESP_TYPES.BLOB_STRING]: Buffer };
+/** Payloads are bytes: `RESP_TYPES.BLOB_STRING` is the `$` of the protocol. */
+const bytes = { 36: Buffer } satisfies Record<(typeof Redis.RESP_TYPES)['BLOB_STRING'], unknown>;
+
+type Library = Pick<typeof Redis, 'createClient' | 'createCluster'>;
 
 type Client = ReturnType<typeof createSingle>;
 type Cluster = ReturnType<typeof createNodes>;
@@ -30,8 +33,8 @@ export class RedisServer {
 
   constructor(settings: RedisDelaySettings) {
     this.#settings = settings;
-    this.#link = linkOf<Client | Cluster>(() =>
-      settings.isCluster ? createNodes(settings) : createSingle(settings),
+    this.#link = linkOf<Client | Cluster>((library) =>
+      settings.isCluster ? createNodes(library, settings) : createSingle(library, settings),
     );
   }
 
@@ -118,9 +121,10 @@ export class RedisServer {
   /** Listens on a connection of its own for as long as the answer's promise is not called. */
   async subscribe(channel: string, listener: (message: string) => void): Promise<() => void> {
     // One node of a cluster is enough: they pass messages on to each other.
+    const library = await loadRedis();
     const client = this.#settings.isCluster
-      ? createNodes(this.#settings, true)
-      : createSingle(this.#settings, true);
+      ? createNodes(library, this.#settings, true)
+      : createSingle(library, this.#settings, true);
     try {
       await client.connect();
       await client.subscribe(channel, listener);
@@ -178,7 +182,7 @@ function clientOptions({ client }: RedisDelaySettings, isListener: boolean) {
   });
 }
 
-function createSingle(settings: RedisDelaySettings, isListener = false) {
+function createSingle({ createClient }: Library, settings: RedisDelaySettings, isListener = false) {
   let wasReady = false;
   // The first connection is tried again by the next call, later ones by the client.
   const pauses = (retries: number) => wasReady && reconnectPauseMs(retries);
@@ -187,7 +191,7 @@ function createSingle(settings: RedisDelaySettings, isListener = false) {
     .on('error', () => undefined);
 }
 
-function createNodes(settings: RedisDelaySettings, isListener = false) {
+function createNodes({ createCluster }: Library, settings: RedisDelaySettings, isListener = false) {
   const first = new URL(settings.urls[0]!);
   const username = decodeURIComponent(first.username);
   const password = decodeURIComponent(first.password);

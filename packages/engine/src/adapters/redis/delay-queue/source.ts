@@ -3,6 +3,7 @@ import type { Leased, LeaseEnd, LeaseSource, Taken } from '../../../delay-queue/
 import { MAX_ENTRIES, partsBySlot, readContent, type SlotKeys } from './layout.ts';
 import { scripts } from './scripts.ts';
 import type { RedisServer } from './server.ts';
+import type { SlotCount } from './slot-count.ts';
 import type { Wakes } from './wakes.ts';
 
 /** Every slot is looked at so often, whatever is known of it. */
@@ -20,6 +21,7 @@ interface RedisLease extends Leased {
 interface SourceParts {
   readonly server: RedisServer;
   readonly slots: readonly SlotKeys[];
+  readonly slotCount: SlotCount;
   readonly channel: string;
   readonly leaseMs: number;
   readonly host: Host;
@@ -47,24 +49,23 @@ export class RedisSource implements LeaseSource<RedisLease> {
   }
 
   async take(limit: number): Promise<Taken<RedisLease>> {
-    const { slots, nextToken } = this.#parts;
+    const { slots, slotCount, nextToken } = this.#parts;
     const chosen = this.#choose(limit);
     const token = nextToken();
     const share = Math.floor(limit / Math.max(1, chosen.length));
     const spare = limit - share * chosen.length;
     const leased: RedisLease[] = [];
     let failure: Error | undefined;
-    await Promise.all(
-      chosen.map(async (slot, i) => {
-        try {
-          leased.push(...(await this.#claim(slots[slot]!, share + (i < spare ? 1 : 0), token)));
-          this.#works(slot);
-        } catch (error) {
-          failure = error as Error;
-          this.#fails(slot, error);
-        }
-      }),
-    );
+    const claims = chosen.map(async (slot, i) => {
+      try {
+        leased.push(...(await this.#claim(slots[slot]!, share + (i < spare ? 1 : 0), token)));
+        this.#works(slot);
+      } catch (error) {
+        failure = error as Error;
+        this.#fails(slot, error);
+      }
+    });
+    await Promise.all([...claims, slotCount.keep()]);
     if (failure && this.#troubled.size === slots.length) throw failure;
     return { leased, nextInMs: Math.max(0, Math.min(...this.#nextAtMs) - this.#nowMs) };
   }

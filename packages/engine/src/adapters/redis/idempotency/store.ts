@@ -1,4 +1,3 @@
-import { createClient } from '@redis/client';
 import {
   type ClaimAnswer,
   type ClaimRequest,
@@ -17,8 +16,10 @@ import {
   linkOf,
   MAX_WAITING,
   reconnectPauseMs,
+  type Script,
 } from '../link.ts';
-import { script, scriptHash } from './script.ts';
+import { checkNames } from 'redrive/internal';
+import { scripts } from './scripts.ts';
 
 /** What is needed of a client of `@redis/client` or `redis`: one connection, a pool, a sentinel or a cluster. */
 export interface RedisScripts {
@@ -44,6 +45,7 @@ export function redisIdempotency(
   given: string | RedisScripts,
   options: RedisIdempotencyOptions = {},
 ): IdempotencyStore {
+  checkNames('The options of redisIdempotency', options, ['prefix']);
   const { prefix = PREFIX } = options;
   if (typeof prefix !== 'string' || prefix.length > 200) {
     throw new ConfigError(
@@ -56,7 +58,7 @@ export function redisIdempotency(
 }
 
 const PREFIX = 'redrive:idempotency:';
-const COMMANDS = 'EVALSHA, EVAL, HSET, HMGET, DEL and PEXPIRE';
+const COMMANDS = 'EVALSHA, EVAL, EXISTS, HGET, HMGET, HSET, DEL, PEXPIRE and TIME';
 
 function lentClient(client: RedisScripts): Link<RedisScripts> {
   if (typeof client?.evalSha !== 'function' || typeof client?.eval !== 'function') {
@@ -70,7 +72,7 @@ function lentClient(client: RedisScripts): Link<RedisScripts> {
 
 function ownClient(url: string): Link<RedisScripts> {
   checkedUrl(url);
-  return linkOf(() => {
+  return linkOf(({ createClient }) => {
     let wasReady = false;
     return createClient({
       url,
@@ -100,30 +102,39 @@ class RedisIdempotency implements IdempotencyStore {
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const { key, owner, fingerprint, leaseMs, takeOver } = request;
     const lease = String(Math.ceil(leaseMs));
-    const answer = await this.#run(key, 'claim', owner, fingerprint, lease, takeOver ? '1' : '0');
+    const answer = await this.#run(
+      scripts.claim,
+      key,
+      owner,
+      fingerprint,
+      lease,
+      takeOver ? '1' : '0',
+    );
     const [state, token, claims] = answer as string[];
     if (state !== 'claimed') return entryOf(answer) as IdempotencyEntry;
     return { state, fencingToken: Number(token), claims: Number(claims) };
   }
 
   async renew(key: string, owner: string, leaseMs: number): Promise<boolean> {
-    return isDone(await this.#run(key, 'renew', owner, String(Math.ceil(leaseMs))));
+    return isDone(await this.#run(scripts.renew, key, owner, String(Math.ceil(leaseMs))));
   }
 
   async record(key: string, owner: string, record: NewRecord): Promise<boolean> {
     const { outcome, metadata = '', expiresInMs } = record;
     const expiry = expiresInMs === undefined ? '' : String(Math.ceil(expiresInMs));
     const { kind, text } = outcome;
-    return isDone(await this.#run(key, 'record', owner, kind, text, metadata, expiry));
+    return isDone(await this.#run(scripts.record, key, owner, kind, text, metadata, expiry));
   }
 
   async read(key: string): Promise<IdempotencyEntry | undefined> {
-    return entryOf(await this.#run(key, 'read'));
+    return entryOf(await this.#run(scripts.read, key));
   }
 
   async release(key: string, owner?: string): Promise<boolean> {
     return isDone(
-      owner === undefined ? await this.#run(key, 'clear') : await this.#run(key, 'release', owner),
+      owner === undefined
+        ? await this.#run(scripts.clear, key)
+        : await this.#run(scripts.release, key, owner),
     );
   }
 
@@ -136,16 +147,16 @@ class RedisIdempotency implements IdempotencyStore {
     return this.#link.close();
   }
 
-  async #run(key: string, ...args: string[]): Promise<unknown> {
+  async #run(script: Script, key: string, ...args: string[]): Promise<unknown> {
     const options = { keys: [this.#prefix + key], arguments: args };
     try {
       return await this.#link.run(async (client) => {
         try {
-          return await client.evalSha(scriptHash, options);
+          return await client.evalSha(script.hash, options);
         } catch (error) {
           // The server was restarted, or a replica took over: the text brings its hash along.
           if (!isUnknownScript(error)) throw error;
-          return await client.eval(script, options);
+          return await client.eval(script.text, options);
         }
       });
     } catch (error) {

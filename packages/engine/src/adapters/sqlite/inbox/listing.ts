@@ -6,8 +6,9 @@ import { bytesOfUuidOrNone } from '../uuid.ts';
 /** Ids looked at in one go: a search for something rare must not hold up the event loop. */
 const WINDOW = 20_000;
 
-/** What a row must be, by column; undefined: anything. */
-export type Filters = Readonly<Record<string, SQLInputValue | undefined>>;
+/** What a row must be or not be, by column; undefined: anything. */
+export type Filters = Readonly<Record<string, SQLInputValue | Not | undefined>>;
+type Not = { readonly not: string };
 
 export interface Page<T> {
   found: T[];
@@ -39,10 +40,11 @@ export class Listing<T> {
     // By its message an index finds everything at once, and without a condition nothing is passed over.
     const isDirect = wanted.length === 0 || filters['message_id'] !== undefined;
     const fromId = isDirect ? 0 : lastId - WINDOW + 1;
-    const conditions = ['id >= ?', 'id <= ?', ...wanted.map(([column]) => `${column} = ?`)];
+    const compared = wanted.map(([column, value]) => `${column} ${isNot(value) ? '<>' : '='} ?`);
+    const conditions = ['id >= ?', 'id <= ?', ...compared];
     const where = conditions.map((condition) => `${this.#table}.${condition}`).join(' AND ');
     const sql = `${this.#select} WHERE ${where} ORDER BY ${this.#table}.id DESC LIMIT ?`;
-    const values = wanted.map(([, value]) => value as SQLInputValue);
+    const values = wanted.map(([, value]) => (isNot(value) ? value.not : (value as SQLInputValue)));
     const rows = prepareRows(this.#db, sql).all(fromId, lastId, ...values, limit);
     const found = (rows as unknown as Row[]).map(this.#of);
     return { found, before: isDirect || found.length === limit ? undefined : fromId };
@@ -50,8 +52,18 @@ export class Listing<T> {
 }
 
 /** Undefined: what is asked for cannot exist. */
-export function taskFilters({ status, lane, messageId }: TaskQuery): Filters | undefined {
-  if (messageId === undefined) return { status, lane };
+export function taskFilters(query: TaskQuery): Filters | undefined {
+  const { status, lane, messageId, exceptKind } = query;
+  const filters = {
+    status,
+    lane,
+    kind: exceptKind === undefined ? undefined : { not: exceptKind },
+  };
+  if (messageId === undefined) return filters;
   const bytes = bytesOfUuidOrNone(messageId);
-  return bytes && { status, lane, message_id: bytes };
+  return bytes && { ...filters, message_id: bytes };
+}
+
+function isNot(value: Filters[string]): value is Not {
+  return typeof value === 'object' && value !== null && 'not' in value;
 }
