@@ -37,7 +37,13 @@ export {
   verdicts,
 } from './platforms/verdict.ts';
 export type * from './ports/repository.ts';
-export { attemptFault, attemptText, recordFault, recordText } from './repository/limits.ts';
+export {
+  attemptFault,
+  attemptText,
+  notWritten,
+  recordFault,
+  recordText,
+} from './repository/limits.ts';
 export { readAttempt, readRecord } from './repository/stored.ts';
 export type { NewNotification } from './service/checks.ts';
 export type { Deliver, DeliverOutcome, DeliverRequest } from './service/delivery.ts';
@@ -46,6 +52,7 @@ export type { DeadLetter, NotificationEvent } from './service/documents.ts';
 export type { NotificationOptions } from './service/options.ts';
 export type { NotificationHappening } from './service/parts.ts';
 export type { FailedDeliveryItem, Sinks } from './service/publisher.ts';
+export { queueNames, type QueueNames } from './service/queue-names.ts';
 export type { FailureAnswer, SuccessAnswer, SuccessReport } from './service/report.ts';
 export {
   createNotifications,

@@ -105,12 +105,11 @@ function retryOf(
   };
   const decision = decide(policy, question);
   const decided = { policy, facts: question, decision };
-  const end = new Date(expiresAtMs).toISOString();
   if (decision.action === 'giveUp') {
     const explanation = explain(decision);
     const isTooLong = decision.reason === 'RETRY_AFTER_TOO_LONG';
     if (isTooLong && nowMs + (decision.retryAfterMs ?? 0) > expiresAtMs) {
-      const over = `The notification ends at ${end}, before the time that the push service asked for.`;
+      const over = `The notification ends at ${timeOf(expiresAtMs)}, before the time that the push service asked for.`;
       return { decision: 'expired', explanation: over, ...assessed, decided };
     }
     const reason = reasonOf(decision);
@@ -133,14 +132,17 @@ function retryOf(
   );
   const delayMs = dueAtMs - nowMs;
   if (dueAtMs > expiresAtMs || nowMs >= expiresAtMs) {
-    const due = new Date(dueAtMs).toISOString();
-    const explanation = `The next retry would be due at ${due}, after the notification's end at ${end}.`;
+    const explanation = `The next retry would be due at ${timeOf(dueAtMs)}, after the notification's end at ${timeOf(expiresAtMs)}.`;
     return { decision: 'expired', explanation, ...assessed, decided };
   }
-  const quiet = isDeferred ? ` Quiet hours defer it to ${new Date(dueAtMs).toISOString()}.` : '';
+  const quiet = isDeferred ? ` Quiet hours defer it to ${timeOf(dueAtMs)}.` : '';
   const explanation = `${explain(decision)}${quiet}`;
   const lane = laneOfPriority[priority];
   return { decision: 'scheduled', lane, delayMs, dueAtMs, explanation, ...assessed, decided };
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
 function reasonOf({ reason }: GiveUp): FailureReason {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { assess } from './assess.ts';
 import { claim, handedOver, looked, lookSoon, putBack } from './claims.ts';
 import { failed, type MoveRules, published, succeeded } from './moves.ts';
 import type { DeliveryRecord, Notification, NotificationRecord } from './notification.ts';
@@ -149,16 +150,17 @@ describe('whoever has lost the lease', () => {
   const mine = claim(recordOf(), request(), rules).record!;
   const facts = { nowMs: NOW, policies: priorityPolicies, seed: 0 };
   const report = { notificationId: 'n1', deviceId: 'd1', attemptNumber: 2 };
+  const assessment = assess(mine, report, facts);
 
   it('changes nothing', () => {
-    expect(failed(mine, report, facts, rules, 'other')).toEqual({ result: 'lease_lost' });
+    expect(failed(mine, report, assessment, NOW, rules, 'other')).toEqual({ result: 'lease_lost' });
     expect(succeeded(mine, report, NOW, rules, 'other')).toEqual({ result: 'lease_lost' });
     expect(handedOver(mine, 'd1', 'other', NOW)).toEqual({ result: false });
     expect(putBack(mine, 'd1', 'other', 0, NOW, rules)).toEqual({ result: undefined });
   });
 
   it('is not its owner', () => {
-    expect(failed(mine, report, facts, rules, 'mine').result).toMatchObject({
+    expect(failed(mine, report, assessment, NOW, rules, 'mine').result).toMatchObject({
       decision: 'scheduled',
     });
     expect(succeeded(mine, report, NOW, rules, 'mine').result).toBe('delivered');
@@ -180,6 +182,24 @@ describe('a look at what is past its time', () => {
       record = look.record;
     }
     expect(waits).toEqual([1000, 2000, 4000, 8000, 8000, 8000]);
+  });
+
+  it('ends what waits, or lies in a topic, past the end of its notification', () => {
+    const { expiresAtMs } = notification;
+    const look = (delivery: Partial<DeliveryRecord>, nowMs = expiresAtMs) => {
+      const { record, expired } = looked(recordOf(delivery), nowMs, pauses, rules);
+      return { state: d1(record)!.state, expired };
+    };
+    const isOver = { state: 'Expired', expired: 1 };
+    const wakeAtMs = expiresAtMs - 1;
+    expect(look({ wakeAtMs }, expiresAtMs - 1)).toEqual({ state: 'AwaitingRetry', expired: 0 });
+    expect(look({ wakeAtMs })).toEqual(isOver);
+    const elsewhere = { ...inDelivery, wakeAtMs, handedOver: true, leaseUntilMs: expiresAtMs };
+    expect(look(elsewhere as Partial<DeliveryRecord>)).toEqual(isOver);
+    // A lost worker may have recorded that it worked: somebody has to look there first.
+    expect(look({ ...inDelivery, wakeAtMs })).toEqual({ state: 'Retrying', expired: 0 });
+    // What is over stays as it is.
+    expect(look({ state: 'Skipped', wakeAtMs })).toEqual({ state: 'Skipped', expired: 0 });
   });
 
   it('leaves alone what has time, and comes back after the due time at the earliest', () => {

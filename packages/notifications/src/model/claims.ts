@@ -99,11 +99,19 @@ function ended(
   nowMs: number,
   rules: MoveRules,
 ): Moved<Claimed> {
+  const after = expired(deviceId, before, nowMs, rules);
+  return written(record, deviceId, after, nowMs, { type: 'expired' });
+}
+
+function expired(
+  deviceId: string,
+  before: DeliveryRecord,
+  nowMs: number,
+  rules: MoveRules,
+): DeliveryRecord {
   const { attempt } = before;
   const over: DeliveryRecord = { ...keptOf(before), state: walk(before.state, 'Expired'), attempt };
-  const data = { device_id: deviceId, attempt_number: attempt };
-  const after = told(over, 'expired', data, nowMs, rules);
-  return written(record, deviceId, after, nowMs, { type: 'expired' });
+  return told(over, 'expired', { device_id: deviceId, attempt_number: attempt }, nowMs, rules);
 }
 
 function workerLost(
@@ -196,26 +204,43 @@ export interface WakePause {
 
 /**
  * Somebody looks at all that is past its time. Written before anything is done about it: so one of many sweepers does it,
- * and one bad record never stands before the others. The looks get rarer while nothing changes.
+ * and one bad record never stands before the others. The looks get rarer while nothing changes. What ends with its
+ * notification ends here, whether or not its queue hands a wake-up over.
  */
 export function looked(
   record: NotificationRecord,
   nowMs: number,
   { firstMs, longestMs }: WakePause,
   rules: MoveRules,
-): { record: NotificationRecord; deviceIds: string[] } {
+): { record: NotificationRecord; deviceIds: string[]; expired: number } {
   const changed: [string, DeliveryRecord][] = [];
+  const { expiresAtMs } = record.notification;
+  let ends = 0;
   for (const [deviceId, delivery] of Object.entries(record.deliveries)) {
     if (delivery.wakeAtMs === undefined || delivery.wakeAtMs > nowMs) continue;
+    if (nowMs >= expiresAtMs && isLeft(delivery, nowMs)) {
+      changed.push([deviceId, expired(deviceId, delivery, nowMs, rules)]);
+      ends += 1;
+      continue;
+    }
     const wakes = (delivery.wakes ?? 0) + 1;
     const pauseMs = Math.min(firstMs * 2 ** Math.min(wakes - 1, 30), longestMs);
     const isEarly = delivery.state === 'AwaitingRetry' && delivery.unpublished.length === 0;
     const dueMs = isEarly ? (delivery.dueAtMs ?? 0) + rules.graceMs : 0;
-    const wakeAtMs = Math.max(nowMs + pauseMs, dueMs);
+    const laterMs = Math.max(nowMs + pauseMs, dueMs);
+    const wakeAtMs = nowMs < expiresAtMs ? Math.min(laterMs, expiresAtMs) : laterMs;
     const { unscheduled: _, ...rest } = delivery;
     changed.push([deviceId, { ...rest, wakes, wakeAtMs }]);
   }
-  if (changed.length === 0) return { record, deviceIds: [] };
+  if (changed.length === 0) return { record, deviceIds: [], expired: 0 };
   const deviceIds = changed.map(([deviceId]) => deviceId);
-  return { record: withDeliveries(record, changed, nowMs), deviceIds };
+  return { record: withDeliveries(record, changed, nowMs), deviceIds, expired: ends };
+}
+
+/** Nobody of us is delivering it. */
+function isLeft(
+  { state, handedOver: isElsewhere, leaseUntilMs = 0 }: DeliveryRecord,
+  nowMs: number,
+) {
+  return state === 'AwaitingRetry' || (isElsewhere === true && nowMs >= leaseUntilMs);
 }

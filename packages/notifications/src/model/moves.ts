@@ -1,6 +1,6 @@
 /** What an event makes of a record: each is one write. Pure. */
 import type { Failure } from 'redrive';
-import { type AssessFacts, assess, type Assessment, type FailureReport } from './assess.ts';
+import type { Assessment, FailureReport } from './assess.ts';
 import type { DeliveryRecord, EventType, NotificationRecord, Publication } from './notification.ts';
 import { deliveryOf, withDelivery } from './record.ts';
 import { laneOfPriority } from './retry-config.ts';
@@ -22,26 +22,29 @@ export interface Moved<R> {
   result: R;
 }
 
-/** A failure was reported, or an attempt of our own has failed. `lease`: only if its owner still has it. */
+/**
+ * A failure was reported, or an attempt of our own has failed, and was assessed by this record. `lease`: only if its owner
+ * still has it.
+ */
 export function failed(
   record: NotificationRecord,
   report: FailureReport,
-  facts: AssessFacts,
+  result: Assessment,
+  nowMs: number,
   rules: MoveRules,
   lease?: string,
 ): Moved<Assessment | 'lease_lost'> {
   const { deviceId, attemptNumber } = report;
   const before = deliveryOf(record, deviceId);
   if (lease !== undefined && before?.lease !== lease) return { result: 'lease_lost' };
-  const result = assess(record, report, facts);
   if (result.decision === 'duplicate') {
     // Numbers of attempts go on across replays: none is used twice.
     const isAhead = before !== undefined && attemptNumber > before.attempt;
     if (!isAhead) return { result };
-    return written(record, deviceId, { ...before, attempt: attemptNumber }, facts.nowMs, result);
+    return written(record, deviceId, { ...before, attempt: attemptNumber }, nowMs, result);
   }
-  const after = assessedDelivery(record, before, report, result, facts.nowMs, rules);
-  return written(record, deviceId, after, facts.nowMs, result);
+  const after = assessedDelivery(record, before, report, result, nowMs, rules);
+  return written(record, deviceId, after, nowMs, result);
 }
 
 function assessedDelivery(
@@ -115,9 +118,12 @@ export function succeeded(
   const before = deliveryOf(record, deviceId);
   if (lease !== undefined && before?.lease !== lease) return { result: 'lease_lost' };
   if (before && isFinal(before.state)) {
+    const isKnown = before.state === 'DeliverySucceeded' || before.deliveredLate === true;
     const result = before.state === 'DeliverySucceeded' ? 'duplicate' : 'over';
-    if (attemptNumber <= before.attempt) return { result };
-    return written(record, deviceId, { ...before, attempt: attemptNumber }, nowMs, result);
+    if (isKnown && attemptNumber <= before.attempt) return { result };
+    const attempt = Math.max(attemptNumber, before.attempt);
+    const late = isKnown ? {} : { deliveredLate: true as const };
+    return written(record, deviceId, { ...before, attempt, ...late }, nowMs, result);
   }
   const state = walk(before?.state ?? '[*]', 'DeliverySucceeded');
   const attempt = Math.max(attemptNumber, before?.state === 'Retrying' ? before.attempt : 0);
@@ -146,7 +152,8 @@ export function replayed(
 ): Moved<Replayed> {
   const before = deliveryOf(record, deviceId);
   if (!before) return { result: { result: 'unknown' } };
-  if (before.state === 'DeliverySucceeded') return { result: { result: 'delivered' } };
+  if (before.state === 'DeliverySucceeded' || before.deliveredLate)
+    return { result: { result: 'delivered' } };
   if (!isFinal(before.state)) return { result: { result: 'waiting', attempt: before.attempt } };
   if (before.state === 'Expired' || nowMs >= record.notification.expiresAtMs) {
     return { result: { result: 'expired' } };

@@ -97,6 +97,8 @@ export interface DeliveryRecord {
   handedOver?: true;
   /** Of PermanentFailure. */
   reason?: FailureReason;
+  /** Of what had ended otherwise: a success was reported after that. A replay would deliver it twice. */
+  deliveredLate?: true;
   /** When somebody must look at it again. Absent: never. */
   wakeAtMs?: number;
   /** Its wake-up could not be scheduled. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { afterQuietHours, quietHoursFault, quietHoursOf } from './quiet-hours.ts';
+import { afterQuietHours, quietHoursFaults, quietHoursOf } from './quiet-hours.ts';
 
 const night = { from: '22:00', to: '08:00', timeZone: 'Europe/Berlin' };
 const after = (hours: typeof night, at: string) =>
@@ -31,6 +31,19 @@ describe('quiet hours', () => {
     // Half an hour, on Lord Howe Island.
     const island = { from: '22:00', to: '07:00', timeZone: 'Australia/Lord_Howe' };
     expect(after(island, '2026-10-03T14:00:00Z')).toBe('2026-10-03T20:00:00.000Z');
+  });
+
+  it('are counted anew where the clocks change in the middle of them', () => {
+    // The only waking minutes of the day do not exist in that night.
+    const rest = { from: '02:30', to: '02:15', timeZone: 'America/New_York' };
+    expect(after(rest, '2026-03-08T01:49:26Z')).toBe('2026-03-09T06:15:00.000Z');
+    // At 03:45 it is 02:45 once more, which lies before them. The offset is 12:45 hours.
+    const chatham = { from: '03:15', to: '23:45', timeZone: 'Pacific/Chatham' };
+    expect(after(chatham, '2025-04-05T13:51:57Z')).toBe('2025-04-05T14:00:00.000Z');
+    expect(after(chatham, '2025-04-05T14:30:00Z')).toBe('2025-04-06T11:00:00.000Z');
+    // Two hours at once, in Antarctica.
+    const troll = { from: '00:00', to: '02:00', timeZone: 'Antarctica/Troll' };
+    expect(after(troll, '2026-03-29T00:10:00Z')).toBe('2026-03-29T01:00:00.000Z');
   });
 
   it('have their end outside, and nothing but themselves before it, whatever zone and time', () => {
@@ -79,12 +92,17 @@ describe('quiet hours', () => {
   });
 
   it('are refused with a sentence that says what is wrong', () => {
-    expect(quietHoursFault(night)).toBeUndefined();
-    expect(quietHoursFault({ ...night, from: '9:00' })).toBe(
-      '"9:00" is not a time of day. Write it as 22:00.',
-    );
-    expect(quietHoursFault({ ...night, to: '24:00' })).toContain('"24:00"');
-    expect(quietHoursFault({ ...night, to: '22:00' })).toContain('no length');
-    expect(quietHoursFault({ ...night, timeZone: 'Mars/Olympus' })).toContain('"Mars/Olympus"');
+    const said = (more: object) =>
+      quietHoursFaults({ ...night, ...more }).map(({ field, message }) => `${field}: ${message}`);
+    expect(said({})).toEqual([]);
+    expect(said({ from: '9:00' })).toEqual([
+      'from: "9:00" is not a time of day. Write it as 22:00.',
+    ]);
+    expect(said({ to: '24:00' })[0]).toContain('to: "24:00"');
+    expect(said({ to: '22:00' })[0]).toContain('no length');
+    expect(said({ timeZone: 'Mars/Olympus' })[0]).toContain('"Mars/Olympus"');
+    expect(said({ timeZone: undefined })).toHaveLength(1);
+    // All of them in one answer.
+    expect(said({ from: 5, to: '8', timeZone: 'X' })).toHaveLength(3);
   });
 });

@@ -4,8 +4,6 @@ import type { Notification, QuietHours } from './notification.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
-/** More than any clock is ever changed by in one night. */
-const CHANGE_MINUTES = 180;
 
 /** The notification's own, or those of its user. */
 export function quietHoursOf({ quietHours, recipient }: Notification): QuietHours | undefined {
@@ -13,48 +11,61 @@ export function quietHoursOf({ quietHours, recipient }: Notification): QuietHour
 }
 
 /** When the window is over that this time lies in. The time itself, where it lies in none. */
-export function afterQuietHours({ from, to, timeZone }: QuietHours, atMs: number): number {
-  const window = { from: minutesOf(from), to: minutesOf(to) };
-  const local = localMinutes(timeZone, atMs);
+export function afterQuietHours(hours: QuietHours, atMs: number): number {
+  const window = { from: minutesOf(hours.from), to: minutesOf(hours.to) };
+  const local = localMinutes(hours.timeZone, atMs);
   if (!isWithin(window, local)) return atMs;
   const wholeMinute = atMs - (atMs % MINUTE_MS);
   const leftMinutes = (window.to - local + DAY_MINUTES) % DAY_MINUTES;
   const endMs = wholeMinute + leftMinutes * MINUTE_MS;
-  const isAsCounted =
-    localMinutes(timeZone, endMs) === window.to &&
-    isWithin(window, localMinutes(timeZone, endMs - MINUTE_MS));
-  return isAsCounted ? endMs : endOnChange(window, timeZone, wholeMinute, leftMinutes);
+  if (localMinutes(hours.timeZone, endMs) === window.to) return endMs;
+  // The clocks change before the end. From there on it is counted anew.
+  return afterQuietHours(hours, changeOf(hours.timeZone, wholeMinute, leftMinutes));
 }
 
-/** The clocks change before the end: from shortly before the earliest possible end on, minute by minute. */
-function endOnChange(
-  window: Window,
-  timeZone: string,
-  wholeMinuteMs: number,
-  leftMinutes: number,
-): number {
-  const begin = Math.max(0, leftMinutes - CHANGE_MINUTES);
-  for (let minute = begin; minute <= leftMinutes + CHANGE_MINUTES; minute++) {
-    const atMs = wholeMinuteMs + minute * MINUTE_MS;
-    if (!isWithin(window, localMinutes(timeZone, atMs))) return atMs;
+/** The first minute by other clocks, of which there is one in these minutes. */
+function changeOf(timeZone: string, fromMs: number, minutes: number): number {
+  const offset = offsetMinutes(timeZone, fromMs);
+  let before = 0;
+  let after = minutes;
+  while (after - before > 1) {
+    const middle = Math.floor((before + after) / 2);
+    if (offsetMinutes(timeZone, fromMs + middle * MINUTE_MS) === offset) before = middle;
+    else after = middle;
   }
-  return wholeMinuteMs + leftMinutes * MINUTE_MS;
+  return fromMs + after * MINUTE_MS;
 }
 
 /** What is wrong with them, in words; undefined: nothing. */
-export function quietHoursFault({ from, to, timeZone }: QuietHours): string | undefined {
-  for (const time of [from, to]) {
-    if (!/^([01]\d|2[0-3]):[0-5]\d$/.test(time)) {
-      return `${JSON.stringify(time)} is not a time of day. Write it as 22:00.`;
-    }
+export function quietHoursFaults({ from, to, timeZone }: QuietHours): QuietHoursFault[] {
+  const faults: QuietHoursFault[] = [];
+  for (const [field, time] of Object.entries({ from, to })) {
+    if (typeof time === 'string' && /^([01]\d|2[0-3]):[0-5]\d$/.test(time)) continue;
+    const message = `${JSON.stringify(time) ?? 'Nothing'} is not a time of day. Write it as 22:00.`;
+    faults.push({ field, message });
   }
-  if (from === to) return `Quiet hours from ${from} to ${to} have no length. Leave them out.`;
+  if (faults.length === 0 && from === to) {
+    const message = `Quiet hours from ${from} to ${to} have no length. Leave them out.`;
+    faults.push({ field: 'to', message });
+  }
+  if (!isTimeZone(timeZone)) {
+    const message = `There is no time zone ${JSON.stringify(timeZone) ?? 'given'}. Use a name such as Europe/Berlin.`;
+    faults.push({ field: 'time_zone', message });
+  }
+  return faults;
+}
+
+function isTimeZone(name: unknown): boolean {
   try {
-    formatterOf(timeZone);
+    return typeof name === 'string' && formatterOf(name) !== undefined;
   } catch {
-    return `There is no time zone ${JSON.stringify(timeZone)}. Use a name such as Europe/Berlin.`;
+    return false;
   }
-  return undefined;
+}
+
+interface QuietHoursFault {
+  field: string;
+  message: string;
 }
 
 interface Window {
@@ -74,6 +85,12 @@ function minutesOf(time: string): number {
 
 function localMinutes(timeZone: string, atMs: number): number {
   return minutesOf(formatterOf(timeZone).format(atMs));
+}
+
+/** East of Greenwich, but for whole days. */
+function offsetMinutes(timeZone: string, atMs: number): number {
+  const utc = Math.floor(atMs / MINUTE_MS) % DAY_MINUTES;
+  return (localMinutes(timeZone, atMs) - utc + DAY_MINUTES) % DAY_MINUTES;
 }
 
 /** Making one is slow. There are about 600 names of zones. */

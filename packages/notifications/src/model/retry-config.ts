@@ -7,7 +7,7 @@ import {
   type Policy,
   presets,
 } from 'redrive';
-import { defined } from 'redrive/internal';
+import { defined, didYouMean, nearest } from 'redrive/internal';
 import { NotificationError } from '../errors.ts';
 import { priorities, type Priority } from './notification.ts';
 
@@ -93,6 +93,7 @@ function policyOf(priority: Priority, policies: PriorityPolicies): DefinedPolicy
 }
 
 export function unknownPriority(priority: unknown): NotificationError {
-  const message = `There is no priority ${JSON.stringify(priority)}. Use one of ${priorities.join(', ')}.`;
+  const hint = typeof priority === 'string' ? didYouMean(nearest(priority, priorities)) : '';
+  const message = `There is no priority ${JSON.stringify(priority)}. Use one of ${priorities.join(', ')}.${hint}`;
   return new NotificationError('UNKNOWN_PRIORITY', message);
 }

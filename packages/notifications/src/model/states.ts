@@ -46,12 +46,12 @@ export const addedMoves = [
 
 type Move = readonly [from: DeliveryState | Begin, to: DeliveryState];
 
-const legal: ReadonlySet<string> = new Set(
-  [...documentMoves, ...addedMoves].map(([from, to]) => `${from} ${to}`),
-);
+const legal = new Map<Move[0], readonly DeliveryState[]>();
+for (const [from, to] of [...documentMoves, ...addedMoves])
+  legal.set(from, [...(legal.get(from) ?? []), to]);
 
 export function mayMove(from: DeliveryState | Begin, to: DeliveryState): boolean {
-  return legal.has(`${from} ${to}`);
+  return legal.get(from)?.includes(to) ?? false;
 }
 
 /** Goes through these states in one write, and gives the last one. Throws where an arrow is missing. */

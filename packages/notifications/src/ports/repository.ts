@@ -7,7 +7,7 @@ import type {
 
 /**
  * Keeps records and attempts. Each record is one row or document that is written whole, by compare-and-set on its
- * version: that is all the atomicity there is, so that a database without transactions serves too.
+ * version: that is all the atomicity that is relied on, so that a database without transactions serves too.
  *
  * - Every method resolves only after a durable commit, and is safe to call again when its answer was lost.
  * - Trouble that passes is an EngineError whose code begins with `STORE_`.
@@ -28,13 +28,16 @@ export interface NotificationRepository {
   create(records: readonly NotificationRecord[]): Promise<Created[]>;
   find(ids: readonly string[]): Promise<(NotificationRecord | undefined)[]>;
   /**
-   * Writes each record whose stored version is the one that it has, as the next version. For each: whether it was
-   * written. A write whose answer was lost answers false when it is repeated: read again.
+   * Writes each record whose stored version is the one that it has, as the next version, and adds the attempts. One of a
+   * known (notification, device, attempt) changes nothing. Attempts of a record that was given and not written are left
+   * out. A database with transactions commits all of it at once. Another one writes the records first.
+   * A write whose answer was lost answers false when it is repeated: read again.
    */
-  write(records: readonly NotificationRecord[]): Promise<boolean[]>;
+  write(
+    records: readonly NotificationRecord[],
+    attempts?: readonly DeliveryAttempt[],
+  ): Promise<Written>;
 
-  /** For each: whether it is new. One of a known (notification, device, attempt) changes nothing. */
-  addAttempts(attempts: readonly DeliveryAttempt[]): Promise<boolean[]>;
   /** Of one notification, by device (its character codes) and number. */
   attempts(notificationId: string, page: AttemptPage): Promise<DeliveryAttempt[]>;
 
@@ -57,6 +60,13 @@ export interface NotificationRepository {
 export interface Created {
   isNew: boolean;
   record: NotificationRecord;
+}
+
+export interface Written {
+  /** For each record: whether it was written. */
+  records: boolean[];
+  /** For each attempt: whether it was added. */
+  attempts: boolean[];
 }
 
 export interface AttemptPage {

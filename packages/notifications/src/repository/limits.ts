@@ -64,6 +64,16 @@ export function latestOf(devices: readonly InactiveDevice[]): InactiveDevice[] {
   return [...latest.values()];
 }
 
+/** The ids of which a record was given and none was written. */
+export function notWritten(
+  records: readonly NotificationRecord[],
+  written: readonly boolean[],
+): ReadonlySet<string> {
+  const ids = new Set(records.map(({ id }) => id));
+  for (const [i, { id }] of records.entries()) if (written[i]) ids.delete(id);
+  return ids;
+}
+
 /** The reason is for people: it is stored without what some database does not take. */
 export function cleanReason(reason: string): string {
   return reason.toWellFormed().replaceAll('\0', '\uFFFD');

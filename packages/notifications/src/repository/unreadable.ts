@@ -30,17 +30,17 @@ export class Reader {
   }
 
   /** All of them, or one error that names every one that cannot be read. */
-  strict<T>(reads: readonly (() => T)[]): T[] {
+  strict<S, T>(stored: readonly S[], read: (one: S, index: number) => T): T[] {
     const errors: NotificationError[] = [];
-    const found = reads.flatMap((read) => {
+    const found: T[] = [];
+    for (const [i, one] of stored.entries()) {
       try {
-        return [read()];
+        found.push(read(one, i));
       } catch (error) {
         if (!isUnreadable(error)) throw error;
         errors.push(error);
-        return [];
       }
-    });
+    }
     for (const error of errors) this.#tellOnce(error);
     if (errors.length === 0) return found;
     const ids = [...new Set(errors.flatMap((error) => error.ids))];

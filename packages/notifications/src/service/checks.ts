@@ -13,7 +13,7 @@ import {
   type QuietHours,
   type Recipient,
 } from '../model/notification.ts';
-import { quietHoursFault } from '../model/quiet-hours.ts';
+import { quietHoursFaults } from '../model/quiet-hours.ts';
 import { MAX_DEVICES } from '../model/record.ts';
 import { unknownPriority } from '../model/retry-config.ts';
 
@@ -51,6 +51,34 @@ export function checkedNotification(
   id: string,
   nowMs: number,
 ): Notification {
+  examined(given, id).done('INVALID_NOTIFICATION', 'The notification has faults:');
+  const { recipient, priority, notification, data, source, quietHours, scheduledAtMs } = given;
+  const { idempotencyKey = id, ttlMs: ttl } = given;
+  const startMs = Math.max(nowMs, scheduledAtMs ?? 0);
+  const ttlMs =
+    given.expiresAtMs === undefined
+      ? (ttl ?? DEFAULT_TTL_MS)
+      : Math.max(0, given.expiresAtMs - startMs);
+  return {
+    recipient,
+    priority,
+    notification,
+    ...(data === undefined ? {} : { data }),
+    source,
+    idempotencyKey,
+    ttlMs,
+    expiresAtMs: given.expiresAtMs ?? startMs + ttlMs,
+    ...(scheduledAtMs === undefined ? {} : { scheduledAtMs }),
+    ...(quietHours === undefined ? {} : { quietHours }),
+  };
+}
+
+/** Every fault of what a notification would be created from, whatever its fields hold. Nothing is created. */
+export function notificationFaults(given: NewNotification): readonly NotificationFault[] {
+  return examined(given, given.id ?? 'new').faultsAs('INVALID_NOTIFICATION');
+}
+
+function examined(given: NewNotification, id: string): Check {
   const check = new Check();
   const { recipient, priority, notification, data, source, quietHours, scheduledAtMs } = given;
   const { idempotencyKey = id } = given;
@@ -73,24 +101,7 @@ export function checkedNotification(
   check.that(isTtl, 'ttl', 'Give a whole number of milliseconds above 0, and at most 366 days.');
   const isOne = ttl === undefined || given.expiresAtMs === undefined;
   check.that(isOne, 'expires_at', 'Give either ttl or expires_at.');
-  check.done('INVALID_NOTIFICATION', 'The notification has faults:');
-  const startMs = Math.max(nowMs, scheduledAtMs ?? 0);
-  const ttlMs =
-    given.expiresAtMs === undefined
-      ? (ttl ?? DEFAULT_TTL_MS)
-      : Math.max(0, given.expiresAtMs - startMs);
-  return {
-    recipient,
-    priority,
-    notification,
-    ...(data === undefined ? {} : { data }),
-    source,
-    idempotencyKey,
-    ttlMs,
-    expiresAtMs: given.expiresAtMs ?? startMs + ttlMs,
-    ...(scheduledAtMs === undefined ? {} : { scheduledAtMs }),
-    ...(quietHours === undefined ? {} : { quietHours }),
-  };
+  return check;
 }
 
 /** Whether the same was asked for: a time to live counts, the time that follows from it does not. */
@@ -113,6 +124,15 @@ interface GivenReport {
 }
 
 export function checkReport(report: GivenReport, nowMs: number): void {
+  examinedReport(report, nowMs).done('INVALID_REPORT', 'The report has faults:');
+}
+
+/** Every fault of a report, whatever its fields hold. Nothing is reported. */
+export function reportFaults(report: GivenReport, nowMs: number): readonly NotificationFault[] {
+  return examinedReport(report, nowMs).faultsAs('INVALID_REPORT');
+}
+
+function examinedReport(report: GivenReport, nowMs: number): Check {
   const check = new Check();
   const { notificationId, deviceId, attemptNumber, retryAfterMs, attemptedAtMs } = report;
   check.name(notificationId, 'notification_id');
@@ -133,7 +153,7 @@ export function checkReport(report: GivenReport, nowMs: number): void {
     'attempted_at',
     'The time is more than a day ahead. Set the clock of the reporting host.',
   );
-  check.done('INVALID_REPORT', 'The report has faults:');
+  return check;
 }
 
 class Check {
@@ -191,21 +211,28 @@ class Check {
   }
 
   quietHours(quietHours: QuietHours | undefined, path: string): void {
-    const message = quietHours && quietHoursFault(quietHours);
-    if (message) this.fault(path, message, 'INVALID_QUIET_HOURS');
+    if (quietHours === undefined) return;
+    const faults = quietHoursFaults(Object(quietHours) as QuietHours);
+    for (const { field, message } of faults) {
+      this.fault(`${path}.${field}`, message, 'INVALID_QUIET_HOURS');
+    }
   }
 
-  /** A fault with a code of its own, alone, is the error's code. */
-  done(code: NotificationErrorCode, message: string): void {
-    const faults = this.#faults;
-    if (faults.length === 0) return;
-    const [only] = faults;
-    const own = faults.length === 1 && only!.code !== 'INVALID_NOTIFICATION' ? only!.code : code;
-    const all = faults.map((fault) =>
+  /** Those without a code of their own have this one. */
+  faultsAs(code: NotificationErrorCode): NotificationFault[] {
+    return this.#faults.map((fault) =>
       fault.code === 'INVALID_NOTIFICATION' ? { ...fault, code } : fault,
     );
+  }
+
+  /** The code that all faults share is the error's code. */
+  done(code: NotificationErrorCode, message: string): void {
+    const faults = this.faultsAs(code);
+    const [first] = faults;
+    if (!first) return;
+    const own = faults.every((fault) => fault.code === first.code) ? first.code : code;
     const list = faults.map((fault) => `${fault.path}: ${fault.message}`).join(' ');
-    throw new NotificationError(own, `${message} ${list}`, { faults: all });
+    throw new NotificationError(own, `${message} ${list}`, { faults });
   }
 }
 

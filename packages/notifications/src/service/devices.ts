@@ -10,9 +10,6 @@ export interface Devices {
   look(deviceId: string): Promise<DeviceFacts>;
 }
 
-/** Without a device service every device counts as unknown, and unknown is not inactive. */
-export const noDevices: Devices = { look: () => Promise.resolve({}) };
-
 export interface DeviceServiceOptions {
   /** `GET {url}/devices/{id}` gives `{active, platform, last_seen}`. */
   url: string | URL;

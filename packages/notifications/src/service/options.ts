@@ -39,6 +39,8 @@ export interface NotificationOptions extends Sinks {
   graceMs?: number;
   /** How often the sweeper looks (3 s). */
   sweepMs?: number;
+  /** How long `stop` waits for what runs before it aborts it (5 s). */
+  stopTimeoutMs?: number;
   /** How long records are kept after their last change (7 days). 0: for ever. */
   retentionMs?: number;
   /** The seed of the jitter: one per deployment. */
@@ -62,6 +64,7 @@ interface Times {
   maxLostLeases: number;
   graceMs: number;
   sweepMs: number;
+  stopTimeoutMs: number;
   retentionMs: number;
 }
 
@@ -75,6 +78,7 @@ export function checkedTimes(options: NotificationOptions): Times {
     maxLostLeases: options.maxLostLeases ?? 3,
     graceMs: options.graceMs ?? 30_000,
     sweepMs: options.sweepMs ?? 3000,
+    stopTimeoutMs: options.stopTimeoutMs ?? 5000,
     retentionMs: options.retentionMs ?? 7 * DAY_MS,
   };
   const faults: string[] = [];
@@ -92,4 +96,10 @@ export function checkedTimes(options: NotificationOptions): Times {
   if (typeof options.deliver !== 'function') faults.push('deliver is not a function.');
   if (faults.length === 0) return times;
   throw new NotificationError('INVALID_NOTIFICATIONS', faults.join(' '));
+}
+
+export function checkedLane(lane: Lane): Lane {
+  if (lanes.includes(lane)) return lane;
+  const message = `There is no lane ${JSON.stringify(lane)}. The lanes are ${lanes.join(' and ')}.`;
+  throw new NotificationError('INVALID_NOTIFICATIONS', message);
 }

@@ -1,15 +1,17 @@
 /** Changes records by compare-and-set: reads, changes, writes, and begins anew for whatever lost its race. */
 import { pause } from '@redrive/engine/internal';
 import { isNotificationError, NotificationError } from '../errors.ts';
-import type { NotificationRecord } from '../model/notification.ts';
+import type { DeliveryAttempt, NotificationRecord } from '../model/notification.ts';
 import type { Moved } from '../model/moves.ts';
 import { recordFault } from '../repository/limits.ts';
 import type { Parts } from './parts.ts';
 
-/** A pure change of one record. It is called again where the record was changed by another meanwhile. */
+/** A pure change of one record, or why there is none. It is called again where the record was changed by another meanwhile. */
 export interface RecordChange<R> {
   id: string;
-  apply(record: NotificationRecord | undefined): Moved<R>;
+  /** Recorded with the change, or without one where there is nothing to change. */
+  attempt?: DeliveryAttempt;
+  apply(record: NotificationRecord | undefined): Moved<R> | { error: NotificationError };
 }
 
 export type Applied<R> =
@@ -63,6 +65,7 @@ export class RecordWriter {
         round === 0 && known ? known : await this.read(open.map(({ change }) => change.id));
       const states = new Map(read.found);
       const changed = new Map<string, NotificationRecord>();
+      const attempts: DeliveryAttempt[] = [];
       for (const { change, index } of open) {
         const error = read.unreadable.get(change.id);
         if (error) {
@@ -70,14 +73,21 @@ export class RecordWriter {
           continue;
         }
         const before = states.get(change.id);
-        const { record, result } = change.apply(before);
+        const moved = change.apply(before);
+        if ('error' in moved) {
+          answers[index] = moved;
+          continue;
+        }
+        const { record, result } = moved;
         if (record) {
           states.set(change.id, record);
           changed.set(change.id, record);
         }
-        answers[index] = { result, record: record ?? before };
+        const after = record ?? before;
+        if (after && change.attempt) attempts.push(change.attempt);
+        answers[index] = { result, record: after };
       }
-      const { lost, refused } = await this.write([...changed.values()]);
+      const { lost, refused } = await this.write([...changed.values()], attempts);
       for (const { change, index } of open) {
         const error = refused.get(change.id);
         if (error) answers[index] = { error };
@@ -88,19 +98,26 @@ export class RecordWriter {
   }
 
   /** Those that lost their race, and those that no repository takes: one of them spoils no other. */
-  async write(records: readonly NotificationRecord[]): Promise<Writing> {
+  async write(
+    records: readonly NotificationRecord[],
+    attempts: readonly DeliveryAttempt[] = [],
+  ): Promise<Writing> {
     const refused = new Map<string, NotificationError>();
-    let wanted = [...records];
-    while (wanted.length > 0) {
+    let wanted = records;
+    let made = attempts;
+    while (wanted.length + made.length > 0) {
       try {
-        const written = await this.#parts.repository.write(wanted);
-        const lost = wanted.filter((_, i) => !written[i]).map(({ id }) => id);
+        const written = await this.#parts.repository.write(wanted, made);
+        const lost = wanted.filter((_, i) => !written.records[i]).map(({ id }) => id);
+        for (const [i, { status }] of made.entries())
+          if (written.attempts[i]) this.#parts.tell({ type: 'attempted', status });
         return { lost: new Set(lost), refused };
       } catch (error) {
         if (!isNotificationError(error)) throw error;
         const bad = badOnes(wanted, error);
         for (const [id, fault] of bad) refused.set(id, fault);
         wanted = wanted.filter(({ id }) => !bad.has(id));
+        made = made.filter(({ notificationId }) => !bad.has(notificationId));
         if (bad.size === 0) throw error;
       }
     }

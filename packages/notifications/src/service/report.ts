@@ -2,7 +2,11 @@
 import { NotificationError } from '../errors.ts';
 import type { Assessment, FailureReport } from '../model/assess.ts';
 import type { Succeeded } from '../model/moves.ts';
-import type { DeliveryAttempt, NotificationStatus } from '../model/notification.ts';
+import type {
+  DeliveryAttempt,
+  NotificationRecord,
+  NotificationStatus,
+} from '../model/notification.ts';
 import { deliveryOf, MAX_DEVICES } from '../model/record.ts';
 import { type Lane, laneOfPriority } from '../model/retry-config.ts';
 import { attemptFault } from '../repository/limits.ts';
@@ -54,11 +58,10 @@ export function unknownNotification(id: string): NotificationError {
 
 /** Before anything is recorded. */
 export function faultOf(
-  { type, report }: Report,
+  attempt: DeliveryAttempt,
   { found, unreadable }: ReadRecords,
-  nowMs: number,
 ): NotificationError | undefined {
-  const { notificationId: id, deviceId } = report;
+  const { notificationId: id, deviceId } = attempt;
   const bad = unreadable.get(id);
   if (bad) return bad;
   const record = found.get(id);
@@ -68,11 +71,18 @@ export function faultOf(
     const message = `Device ${JSON.stringify(deviceId)} is not one of the devices of notification ${id}.`;
     return new NotificationError('DEVICE_UNKNOWN', message);
   }
-  if (!deliveryOf(record, deviceId) && Object.keys(record.deliveries).length >= MAX_DEVICES) {
-    const message = `Notification ${id} has ${MAX_DEVICES} devices already, the most that one may have.`;
-    return new NotificationError('TOO_MANY_DEVICES', message);
-  }
-  return attemptFault(attemptOf({ type, report }, nowMs));
+  return deviceFault(record, deviceId) ?? attemptFault(attempt);
+}
+
+/** Also where the change is applied: others may have added devices since the record was read. */
+export function deviceFault(
+  record: NotificationRecord,
+  deviceId: string,
+): NotificationError | undefined {
+  if (deliveryOf(record, deviceId) || Object.keys(record.deliveries).length < MAX_DEVICES)
+    return undefined;
+  const message = `Notification ${record.id} has ${MAX_DEVICES} devices already, the most that one may have.`;
+  return new NotificationError('TOO_MANY_DEVICES', message);
 }
 
 export function attemptOf({ type, report }: Report, nowMs: number): DeliveryAttempt {
@@ -130,6 +140,6 @@ function successSentence(result: Exclude<Succeeded, 'lease_lost'>, attempt: numb
     case 'duplicate':
       return 'The delivery to the device is known already.';
     case 'over':
-      return 'The delivery is over already. The attempt was recorded, and changes nothing else.';
+      return 'The delivery is over already. The success is kept, so that a replay does not deliver it twice.';
   }
 }

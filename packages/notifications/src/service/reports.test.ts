@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { memoryNotifications } from '../adapters/memory/index.ts';
+import { NotificationError } from '../errors.ts';
 import { deliveryIn, failure, notification, stage } from './stage.test.ts';
 
 const failed = { outcome: 'failed', errorCode: 'E' } as const;
@@ -64,10 +65,10 @@ describe('reports', () => {
     await scene.service.reportFailures(
       Array.from({ length: 100 }, (_, i) => ({ ...failure(), notificationId: `m${i}` })),
     );
-    expect(calls.slice(0, 4)).toEqual(['find', 'inactiveSince', 'write', 'addAttempts']);
+    expect(calls.slice(0, 3)).toEqual(['find', 'inactiveSince', 'write']);
     // Clearing the flags of 100 events is one more read and one more write.
     await scene.clock.advance(0);
-    expect(calls.slice(4)).toEqual(['find', 'write']);
+    expect(calls.slice(3)).toEqual(['find', 'write']);
     expect(scene.events).toHaveLength(100);
   });
 
@@ -107,14 +108,10 @@ describe('reports', () => {
     expect(await stuck).toMatchObject({ decision: 'scheduled' });
   });
 
-  it('of an instance that died between its two writes are retried though nobody reports again', async () => {
+  it('of an instance that died between record and attempt are retried though nobody reports again', async () => {
     const repository = memoryNotifications();
     const scene = await stage({ repository });
     const dead = Promise.withResolvers<never>();
-    let writes = 0;
-    const onlyFirst = <A extends unknown[], R>(write: (...args: A) => Promise<R>) => {
-      return (...args: A) => ((writes += 1) > 1 ? dead.promise : write(...args));
-    };
     const dying = scene.another({
       consume: false,
       repository: {
@@ -123,14 +120,16 @@ describe('reports', () => {
         close: async () => undefined,
         find: (ids) => repository.find(ids),
         inactiveSince: (ids) => repository.inactiveSince(ids),
-        addAttempts: onlyFirst((attempts) => repository.addAttempts(attempts)),
-        write: onlyFirst((records) => repository.write(records)),
+        // As in a database without transactions.
+        write: async (records) => {
+          await repository.write(records);
+          return dead.promise;
+        },
       },
     });
     await scene.service.create(notification());
     const unanswered = dying.reportFailure(failure());
     await scene.clock.advance('5m');
-    expect(writes).toBeGreaterThan(1);
     expect(scene.delivered).toMatchObject([{ deviceId: 'd1', attempt: 2 }]);
     dead.reject(new Error('dead'));
     await expect(unanswered).rejects.toThrow('dead');
@@ -140,6 +139,55 @@ describe('reports', () => {
       ({ attemptNumber }) => attemptNumber,
     );
     expect(numbers).toEqual([1, 2]);
+  });
+
+  it('that no repository takes, or whose record is gone, leave no attempt behind', async () => {
+    const scene = await stage();
+    const { write, find } = scene.repository;
+    for (const id of ['n1', 'n2', 'n3']) await scene.service.create(notification({ id }));
+    const reports = ['n1', 'n2', 'n3'].map((id) => ({ ...failure(), notificationId: id }));
+    scene.repository.write = async (records, attempts) => {
+      if (records.some(({ id }) => id === 'n2'))
+        throw new NotificationError('RECORD_TOO_LARGE', 'too large', { ids: ['n2'] });
+      const isGone = records.some(({ id, version }) => id === 'n3' && version === 1);
+      const here = isGone ? records.map((one) => ({ ...one, version: 9 })) : records;
+      return write.call(scene.repository, here, attempts);
+    };
+    let finds = 0;
+    scene.repository.find = async (ids) => {
+      const found = await find.call(scene.repository, ids);
+      return (finds += 1) === 1 ? found : found.map((one) => (one?.id === 'n3' ? undefined : one));
+    };
+    expect(await scene.service.reportFailures(reports)).toMatchObject([
+      { decision: 'scheduled' },
+      { error: { code: 'RECORD_TOO_LARGE' } },
+      { error: { code: 'NOTIFICATION_UNKNOWN' } },
+    ]);
+    const counts = reports.map(async ({ notificationId }) => {
+      return (await scene.service.attempts(notificationId, { limit: 9 })).length;
+    });
+    expect(await Promise.all(counts)).toEqual([1, 0, 0]);
+    expect(scene.happenings.filter(({ type }) => type === 'attempted')).toHaveLength(1);
+  });
+
+  it('of a dead token ask for the device, which may have come back since, and others do not', async () => {
+    const asked: string[] = [];
+    const devices = {
+      look: async (deviceId: string) => {
+        asked.push(deviceId);
+        return { active: true, lastSeenMs: Date.UTC(2026, 0, 5, 11) };
+      },
+    };
+    const scene = await stage({ devices });
+    await scene.service.create(notification());
+    const timestamp = Date.UTC(2026, 0, 5, 10);
+    const gone = { platform: 'apns', status: 410, reason: 'Unregistered', timestamp };
+    const back = failure(1, { platformResponse: gone });
+    expect(await scene.service.reportFailure(back)).toMatchObject({ decision: 'scheduled' });
+    const large = { platform: 'apns', status: 413, reason: 'PayloadTooLarge' };
+    const hopeless = { ...failure(1, { platformResponse: large }), deviceId: 'd2' };
+    expect(await scene.service.reportFailure(hopeless)).toMatchObject({ decision: 'failed' });
+    expect(asked).toEqual(['d1']);
   });
 
   it('that are repeated add no entry to a queue that cannot deduplicate', async () => {

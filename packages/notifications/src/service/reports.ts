@@ -3,16 +3,16 @@ import { Coalescer } from '@redrive/engine/internal';
 import { decisionEntry, policyEntry } from 'redrive';
 import { assess, type AssessFacts, type Assessment, type DeviceFacts } from '../model/assess.ts';
 import { failed, succeeded } from '../model/moves.ts';
-import type { NotificationRecord } from '../model/notification.ts';
+import type { DeliveryAttempt, NotificationRecord } from '../model/notification.ts';
 import { deliveryOf } from '../model/record.ts';
 import { laneOfPriority } from '../model/retry-config.ts';
-import type { InactiveDevice } from '../ports/repository.ts';
 import type { Devices } from './devices.ts';
 import type { Parts } from './parts.ts';
 import type { Publisher } from './publisher.ts';
 import {
   answerOf,
   attemptOf,
+  deviceFault,
   faultOf,
   type Outcome,
   type Report,
@@ -25,7 +25,8 @@ interface ReporterParts extends Parts {
   writer: RecordWriter;
   wakeUps: WakeUps;
   publisher: Publisher;
-  devices: Devices;
+  /** Absent: every device counts as unknown, and unknown is not inactive. */
+  devices: Devices | undefined;
 }
 
 const MAX_BATCH = 200;
@@ -35,7 +36,7 @@ const REPORT_BYTES = 1024;
 
 export class Reports {
   readonly #parts: ReporterParts;
-  readonly #coalescer: Coalescer<Report, ReportAnswer>;
+  readonly #coalescer: Coalescer<Report, Written>;
   readonly #policies = new Set<string>();
 
   constructor(parts: ReporterParts) {
@@ -50,162 +51,159 @@ export class Reports {
   }
 
   /** One report. Those that come together share their round trips. */
-  add(report: Report): Promise<ReportAnswer> {
-    return this.#coalescer.add(report);
+  async add(report: Report): Promise<ReportAnswer> {
+    const { answer, scheduled } = await this.#coalescer.add(report);
+    // Outside of the batch: a queue that does not answer must not hold up reports of the other lane.
+    await scheduled;
+    return answer;
   }
 
   /** Rejects where the repository is in trouble: repeating the call is safe. */
-  async #work(reports: readonly Report[]): Promise<ReportAnswer[]> {
-    const { writer, host } = this.#parts;
+  async #work(reports: readonly Report[]): Promise<Written[]> {
+    const { writer, host, repository } = this.#parts;
     const nowMs = host.clock.now();
-    const read = await writer.read(reports.map(({ report }) => report.notificationId));
-    const answers: ReportAnswer[] = [];
-    const good: { report: Report; index: number }[] = [];
-    for (const [index, report] of reports.entries()) {
-      const error = faultOf(report, read, nowMs);
-      if (error) answers[index] = { type: 'rejected', error };
-      else good.push({ report, index });
+    const [read, since] = await Promise.all([
+      writer.read(reports.map(({ report }) => report.notificationId)),
+      repository.inactiveSince(reports.map(({ report }) => report.deviceId)),
+    ]);
+    const answers: Written[] = [];
+    const good: Reported[] = [];
+    for (const [index, given] of reports.entries()) {
+      const attempt = attemptOf(given, nowMs);
+      const error = faultOf(attempt, read);
+      if (error) answers[index] = { answer: { type: 'rejected', error } };
+      else good.push({ index, given, attempt, inactiveSinceMs: since[index] });
     }
-    if (good.length === 0) return answers;
-    const applied = await this.#account(
-      good.map(({ report }) => report),
-      read,
-      nowMs,
-    );
-    for (const [i, { index }] of good.entries()) answers[index] = applied[i]!;
+    const applied = await this.#account(good, read, nowMs);
+    const scheduled = this.#follow(good, applied);
+    for (const [i, { index, given }] of good.entries()) {
+      const answer = answerOf(given, applied[i]!, nowMs);
+      const underway = scheduled.get(index);
+      answers[index] = underway ? { answer, scheduled: underway } : { answer };
+    }
     return answers;
   }
 
   async #account(
-    reports: readonly Report[],
+    reports: readonly Reported[],
     read: ReadRecords,
     nowMs: number,
-  ): Promise<ReportAnswer[]> {
+  ): Promise<Applied<Outcome | 'lease_lost'>[]> {
     const { writer } = this.#parts;
     // Who takes over a lost lease looks for the outcome of the attempt: it is recorded before anything else.
-    const leased = reports.filter(({ lease }) => lease !== undefined);
-    const [facts] = await Promise.all([
-      this.#factsOf(reports, read, nowMs),
-      this.#record(leased, nowMs),
+    const leased = reports.filter(({ given }) => given.lease !== undefined);
+    const [changes] = await Promise.all([
+      this.#changesOf(reports, read, nowMs),
+      writer.write(
+        [],
+        leased.map(({ attempt }) => attempt),
+      ),
     ]);
-    await this.#markDevices(reports, read, facts);
-    const changes = reports.map((report): RecordChange<Outcome | 'lease_lost'> => ({
-      id: report.report.notificationId,
-      apply: (record) => this.#change(record, report, facts.get(report.report.deviceId)!, nowMs),
-    }));
-    const applied = await writer.apply(changes, read);
-    // Nobody looks for those of others: they are recorded after the write, which wakes somebody if this process dies here.
-    const others = reports.filter(
-      ({ lease }, i) => lease === undefined && !('error' in applied[i]!),
-    );
-    await this.#record(others, nowMs);
-    await this.#follow(reports, applied);
-    return reports.map((report, i) => answerOf(report, applied[i]!, nowMs));
+    await this.#markDevices(changes);
+    return writer.apply(changes, read);
   }
 
-  async #record(reports: readonly Report[], nowMs: number): Promise<void> {
-    if (reports.length === 0) return;
-    const { repository, tell } = this.#parts;
-    const attempts = reports.map((report) => attemptOf(report, nowMs));
-    const areNew = await repository.addAttempts(attempts);
-    for (const [i, { status }] of attempts.entries())
-      if (areNew[i]) tell({ type: 'attempted', status });
-  }
-
-  #change(
-    record: NotificationRecord | undefined,
-    { type, report, lease }: Report,
-    facts: AssessFacts,
-    nowMs: number,
-  ) {
-    // It was there a moment ago, and is pruned only when it is long over.
-    if (!record) return { result: 'lease_lost' as const };
-    const { rules } = this.#parts;
-    if (type === 'success') return succeeded(record, report, nowMs, rules, lease);
-    return failed(record, report, facts, rules, lease);
-  }
-
-  /** Asks for devices only where a retry depends on them. */
-  async #factsOf(
-    reports: readonly Report[],
+  /** Asks the device service only where a retry depends on the device. */
+  async #changesOf(
+    reports: readonly Reported[],
     { found }: ReadRecords,
     nowMs: number,
-  ): Promise<Map<string, AssessFacts>> {
-    const { policies, seed, repository, devices } = this.#parts;
+  ): Promise<ReportChange[]> {
+    const { policies, seed, devices } = this.#parts;
     const base: AssessFacts = { nowMs, policies, seed: seed() };
-    const failures = reports.flatMap((each) => (each.type === 'failure' ? [each.report] : []));
-    const asked = failures.filter((report) => {
+    const asked = reports.filter(({ given: { type, report } }) => {
+      if (!devices || type === 'success') return false;
       const first = assess(found.get(report.notificationId)!, report, base);
-      return (
-        first.decision === 'scheduled' ||
-        (first.decision === 'failed' && first.reason === 'DEAD_TOKEN')
-      );
+      return first.decision === 'scheduled' || isDeadToken(first);
     });
-    const ids = [...new Set(asked.map(({ deviceId }) => deviceId))];
-    const [known, since] = await Promise.all([
-      Promise.all(ids.map((id) => devices.look(id))),
-      ids.length > 0 ? repository.inactiveSince(ids) : [],
-    ]);
-    const facts = new Map<string, AssessFacts>();
-    for (const { report } of reports) facts.set(report.deviceId, base);
-    for (const [i, id] of ids.entries()) facts.set(id, factsWith(base, known[i], since[i]));
-    return facts;
+    const ids = new Set(asked.map(({ attempt }) => attempt.deviceId));
+    const known = new Map(
+      await Promise.all([...ids].map(async (id) => [id, await devices!.look(id)] as const)),
+    );
+    return reports.map((reported) => {
+      const { deviceId, notificationId } = reported.attempt;
+      const facts = factsWith(base, known.get(deviceId), reported.inactiveSinceMs);
+      return this.#changeOf(reported, found.get(notificationId)!, facts);
+    });
+  }
+
+  #changeOf(
+    { given, attempt, inactiveSinceMs }: Reported,
+    read: NotificationRecord,
+    facts: AssessFacts,
+  ): ReportChange {
+    const { rules } = this.#parts;
+    const { type, report, lease } = given;
+    const first = type === 'failure' ? assess(read, report, facts) : undefined;
+    return {
+      id: report.notificationId,
+      // Nobody looks for those of others: where they are not recorded at once with the record, its write wakes somebody.
+      ...(lease === undefined ? { attempt } : {}),
+      deviceId: report.deviceId,
+      first,
+      isBack: type === 'success' && inactiveSinceMs !== undefined,
+      apply: (record) => {
+        // It was there a moment ago, and is pruned only when it is long over.
+        if (!record) return { result: 'lease_lost' };
+        const error = deviceFault(record, report.deviceId);
+        if (error) return { error };
+        if (type === 'success') return succeeded(record, report, facts.nowMs, rules, lease);
+        const assessment = record === read ? first! : assess(record, report, facts);
+        return failed(record, report, assessment, facts.nowMs, rules, lease);
+      },
+    };
   }
 
   /**
    * A dead token is remembered, and a device that got something is alive. Before the write: a report that is repeated finds
    * its attempt written, and would not come here any more.
    */
-  async #markDevices(
-    reports: readonly Report[],
-    { found }: ReadRecords,
-    facts: ReadonlyMap<string, AssessFacts>,
-  ): Promise<void> {
+  async #markDevices(changes: readonly ReportChange[]): Promise<void> {
     const { repository } = this.#parts;
-    const dead: InactiveDevice[] = [];
-    const alive: string[] = [];
-    for (const { type, report } of reports) {
-      const { deviceId, notificationId } = report;
-      if (type === 'success') alive.push(deviceId);
-      else
-        dead.push(
-          ...deadToken(assess(found.get(notificationId)!, report, facts.get(deviceId)!), deviceId),
-        );
-    }
+    const dead = changes.flatMap(({ first, deviceId }) =>
+      first && isDeadToken(first) ? [inactiveOf(first, deviceId)] : [],
+    );
+    const back = changes.filter(({ isBack }) => isBack).map(({ deviceId }) => deviceId);
     if (dead.length > 0) await repository.deactivate(dead);
-    if (alive.length === 0) return;
-    const since = await repository.inactiveSince(alive);
-    const back = alive.filter((_, i) => since[i] !== undefined);
     if (back.length > 0) await repository.activate(back);
   }
 
-  /** What a write leaves to be done: wake-ups, publications, and telling. A duplicate finishes what the first left undone. */
-  async #follow(
-    reports: readonly Report[],
+  /**
+   * What a write leaves to be done: wake-ups, publications, and telling. A duplicate finishes what the first left undone.
+   * Answers which reports, by their index, wait for a queue, each for that of its lane.
+   */
+  #follow(
+    reports: readonly Reported[],
     applied: readonly Applied<Outcome | 'lease_lost'>[],
-  ): Promise<void> {
+  ): Map<number, Promise<void>> {
     const { wakeUps, publisher } = this.#parts;
-    const wanted: WakeUp[] = [];
+    const wanted: { index: number; wakeUp: WakeUp }[] = [];
     const records = new Map<string, NotificationRecord>();
-    for (const [i, { report }] of reports.entries()) {
+    for (const [i, { index, attempt }] of reports.entries()) {
       const answer = applied[i]!;
       if ('error' in answer || !answer.record) continue;
+      const { deviceId } = attempt;
       const { record, result } = answer;
       records.set(record.id, record);
-      this.#tell(record, report.deviceId, result);
-      const delivery = deliveryOf(record, report.deviceId);
+      this.#tell(record, deviceId, result);
+      const delivery = deliveryOf(record, deviceId);
       if (delivery?.state !== 'AwaitingRetry') continue;
       const wakeUp: WakeUp = {
         notificationId: record.id,
-        deviceId: report.deviceId,
+        deviceId,
         attempt: delivery.attempt,
         lane: laneOfPriority[record.notification.priority],
         dueAtMs: delivery.dueAtMs!,
       };
-      if (!wakeUps.has(wakeUp)) wanted.push(wakeUp);
+      if (!wakeUps.has(wakeUp)) wanted.push({ index, wakeUp });
     }
     publisher.publishSoon(records.values());
-    await wakeUps.schedule(wanted);
+    const scheduled = new Map<number, Promise<void>>();
+    for (const ofLane of Map.groupBy(wanted, ({ wakeUp }) => wakeUp.lane).values()) {
+      const underway = wakeUps.schedule(ofLane.map(({ wakeUp }) => wakeUp));
+      for (const { index } of ofLane) scheduled.set(index, underway);
+    }
+    return scheduled;
   }
 
   #tell(
@@ -260,10 +258,35 @@ export class Reports {
   }
 }
 
-function deadToken(assessment: Assessment, deviceId: string): InactiveDevice[] {
-  if (assessment.decision !== 'failed' || assessment.deadSinceMs === undefined) return [];
-  const { deadSinceMs: sinceMs, failure } = assessment;
-  return [{ deviceId, sinceMs, reason: failure.code ?? 'DEAD_TOKEN' }];
+/** The record is written. `scheduled`: when its wake-up is in the queue, or is left to the sweeper. Never rejects. */
+interface Written {
+  answer: ReportAnswer;
+  scheduled?: Promise<void>;
+}
+
+interface Reported {
+  index: number;
+  given: Report;
+  attempt: DeliveryAttempt;
+  inactiveSinceMs: number | undefined;
+}
+
+interface ReportChange extends RecordChange<Outcome | 'lease_lost'> {
+  deviceId: string;
+  /** Of a failure, by the record as it was read. */
+  first: Assessment | undefined;
+  /** The device was taken for inactive, and got something. */
+  isBack: boolean;
+}
+
+type DeadToken = Extract<Assessment, { decision: 'failed' }> & { deadSinceMs: number };
+
+function isDeadToken(assessment: Assessment): assessment is DeadToken {
+  return assessment.decision === 'failed' && assessment.deadSinceMs !== undefined;
+}
+
+function inactiveOf({ deadSinceMs: sinceMs, failure }: DeadToken, deviceId: string) {
+  return { deviceId, sinceMs, reason: failure.code ?? 'DEAD_TOKEN' };
 }
 
 function factsWith(

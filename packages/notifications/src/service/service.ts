@@ -1,17 +1,24 @@
 /** The notification service: records, retries and their end, on a repository and two queues. */
 import { randomUUID } from 'node:crypto';
-import { type Host, hostOf, persist } from '@redrive/engine/internal';
+import { closeAll, type Host, hostOf, persist, within } from '@redrive/engine/internal';
 import type { Clock } from 'redrive';
-import { NotificationError } from '../errors.ts';
+import { NotificationError, type NotificationFault } from '../errors.ts';
 import type { FailureReport } from '../model/assess.ts';
 import { replayed, type Replayed } from '../model/moves.ts';
 import type { DeliveryAttempt, NotificationRecord } from '../model/notification.ts';
 import { newRecord } from '../model/record.ts';
-import { laneOfPriority, policiesWith } from '../model/retry-config.ts';
+import { type Lane, laneOfPriority, policiesWith } from '../model/retry-config.ts';
 import type { AttemptPage, NotificationQuery } from '../ports/repository.ts';
-import { checkedNotification, checkReport, isSameRequest, type NewNotification } from './checks.ts';
-import { deviceService, noDevices } from './devices.ts';
-import { checkedTimes, type NotificationOptions } from './options.ts';
+import {
+  checkedNotification,
+  checkReport,
+  isSameRequest,
+  type NewNotification,
+  notificationFaults,
+  reportFaults,
+} from './checks.ts';
+import { deviceService } from './devices.ts';
+import { checkedLane, checkedTimes, type NotificationOptions } from './options.ts';
 import type { Parts } from './parts.ts';
 import { publicationsOf, Publisher } from './publisher.ts';
 import { RecordWriter } from './record-writer.ts';
@@ -30,7 +37,7 @@ import { WakeUps } from './wake-ups.ts';
 export interface Notifications {
   /** Opens repository and queues, for as long as that takes, and begins to deliver what is due. Safe to call again. */
   start(): Promise<void>;
-  /** Takes nothing more, waits for what runs, then aborts it. Safe to call again. */
+  /** Takes nothing more, waits for what runs as long as `stopTimeoutMs`, then aborts it. Safe to call again. */
   stop(): Promise<void>;
 
   create(notification: NewNotification): Promise<CreatedNotification>;
@@ -43,12 +50,19 @@ export interface Notifications {
   reportSuccess(report: SuccessReport): Promise<SuccessAnswer>;
   reportSuccesses(reports: readonly SuccessReport[]): Promise<(SuccessAnswer | Refused)[]>;
 
+  /** Every fault that `create` or a report would be refused for by itself, whatever the fields hold. Nothing is done. */
+  faultsOf(notification: NewNotification): readonly NotificationFault[];
+  reportFaultsOf(report: FailureReport): readonly NotificationFault[];
+
   get(id: string): Promise<NotificationRecord | undefined>;
   attempts(id: string, page: AttemptPage): Promise<DeliveryAttempt[]>;
   list(query: NotificationQuery): Promise<NotificationRecord[]>;
 
   /** Sends what failed for good once more, now. Safe to repeat: what waits already is left as it is. */
   replay(id: string, deviceId: string): Promise<Replayed>;
+  /** Begins no more deliveries of a lane in this instance. Those under way go on, and what is due waits in its queue. */
+  pause(lane: Lane): Promise<void>;
+  resume(lane: Lane): Promise<void>;
   /** What this instance holds. */
   stats(): NotificationStats;
 }
@@ -64,6 +78,7 @@ export interface Refused {
 
 export interface NotificationStats {
   running: number;
+  lanes: Record<Lane, { running: number; isPaused: boolean }>;
   /** The trouble of the last sweep, where there was some. */
   trouble?: string;
 }
@@ -71,7 +86,9 @@ export interface NotificationStats {
 const PUBLISH_WITHIN_MS = 15_000;
 const WAKE_PAUSES = { firstMs: 10_000, longestMs: 600_000 };
 const SWEEP_BATCH = 200;
-const STOP_GRACE_MS = 5000;
+/** For what was aborted, and for each part that is closed: none may keep the process for ever. */
+const ABORT_MS = 1000;
+const CLOSE_MS = 5000;
 
 export function createNotifications(options: NotificationOptions): Notifications {
   return new NotificationService(options);
@@ -87,6 +104,7 @@ class NotificationService implements Notifications {
   readonly #waker: Waker;
   readonly #sweeper: Sweeper;
   readonly #newId: () => string;
+  readonly #stopTimeoutMs: number;
   readonly #stopping = new AbortController();
   #started: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
@@ -96,7 +114,8 @@ class NotificationService implements Notifications {
     const times = checkedTimes(options);
     const { repository, queues, on, audit, seed = 0 } = options;
     const host = wholeMs(hostOf(options));
-    const { graceMs } = times;
+    const { graceMs, stopTimeoutMs } = times;
+    this.#stopTimeoutMs = stopTimeoutMs;
     this.#options = options;
     this.#newId = options.newId ?? randomUUID;
     const parts: Parts = {
@@ -110,8 +129,7 @@ class NotificationService implements Notifications {
       audit,
     };
     const { devices: given } = options;
-    const devices =
-      given === undefined ? noDevices : 'look' in given ? given : deviceService(given, host);
+    const devices = given && ('look' in given ? given : deviceService(given, host));
     const writer = (this.#writer = new RecordWriter(parts));
     const wakeUps = (this.#wakeUps = new WakeUps(parts, writer));
     const publisher = (this.#publisher = new Publisher(parts, writer, options));
@@ -125,7 +143,12 @@ class NotificationService implements Notifications {
     this.#parts = parts;
     this.#waker = new Waker(
       { ...parts, writer, reports, wakeUps, publisher },
-      { ...times, deliver: options.deliver, limits: options.limits ?? {}, newLease: this.#newId },
+      {
+        ...times,
+        deliver: options.deliver,
+        limits: { stopTimeoutMs, ...options.limits },
+        newLease: this.#newId,
+      },
     );
     const { sweepMs: everyMs, retentionMs } = times;
     this.#sweeper = new Sweeper(
@@ -134,6 +157,7 @@ class NotificationService implements Notifications {
         everyMs,
         batch: SWEEP_BATCH,
         pauses: WAKE_PAUSES,
+        isPaused: (lane) => this.#waker.isPaused(lane),
         ...(retentionMs === 0 ? {} : { retentionMs }),
         onTrouble: (error) => {
           this.#trouble = error instanceof Error ? error.message : undefined;
@@ -168,14 +192,25 @@ class NotificationService implements Notifications {
 
   async #stop(): Promise<void> {
     this.#stopping.abort();
+    const { repository, queues, host } = this.#parts;
+    const drained = this.#drain();
+    if (!(await within(host, this.#stopTimeoutMs, drained))) {
+      this.#waker.abort();
+      if (!(await within(host, ABORT_MS, drained)))
+        host.log.warn({}, 'what did not end in time was left behind; others look at it later');
+    }
+    await closeAll(host, CLOSE_MS, [
+      () => queues.urgent.close(),
+      () => queues.bulk.close(),
+      () => repository.close(),
+    ]);
+  }
+
+  async #drain(): Promise<void> {
+    // Whoever started it has the error of the start.
     await this.#started?.catch(() => undefined);
-    await this.#sweeper.stop();
-    await this.#waker.stop(STOP_GRACE_MS);
+    await Promise.all([this.#sweeper.stop(), this.#waker.stop()]);
     await this.#publisher.settle();
-    const { repository, queues } = this.#parts;
-    await queues.urgent.close();
-    await queues.bulk.close();
-    await repository.close();
   }
 
   async create(given: NewNotification): Promise<CreatedNotification> {
@@ -265,6 +300,14 @@ class NotificationService implements Notifications {
     );
   }
 
+  faultsOf(notification: NewNotification): readonly NotificationFault[] {
+    return notificationFaults(notification);
+  }
+
+  reportFaultsOf(report: FailureReport): readonly NotificationFault[] {
+    return reportFaults(report, this.#parts.host.clock.now());
+  }
+
   async get(id: string): Promise<NotificationRecord | undefined> {
     const [record] = await this.#parts.repository.find([id]);
     return record;
@@ -304,9 +347,27 @@ class NotificationService implements Notifications {
     return result;
   }
 
+  async pause(lane: Lane): Promise<void> {
+    this.#waker.setPaused(checkedLane(lane), true);
+    await this.#waker.consume();
+  }
+
+  async resume(lane: Lane): Promise<void> {
+    const { host } = this.#parts;
+    this.#waker.setPaused(checkedLane(lane), false);
+    // A queue that is away is asked until it answers. The lane may be paused again meanwhile.
+    const until = this.#stopping.signal;
+    await persist(() => this.#waker.consume(), { host, what: 'consuming', until });
+  }
+
   stats(): NotificationStats {
-    const { running } = this.#waker;
-    return { running, ...(this.#trouble === undefined ? {} : { trouble: this.#trouble }) };
+    const of = (lane: Lane) => ({
+      running: this.#waker.running(lane),
+      isPaused: this.#waker.isPaused(lane),
+    });
+    const [urgent, bulk] = [of('urgent'), of('bulk')];
+    const trouble = this.#trouble === undefined ? {} : { trouble: this.#trouble };
+    return { running: urgent.running + bulk.running, lanes: { urgent, bulk }, ...trouble };
   }
 }
 

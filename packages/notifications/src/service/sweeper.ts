@@ -2,7 +2,7 @@
 import { looked, type WakePause } from '../model/claims.ts';
 import type { NotificationRecord } from '../model/notification.ts';
 import { deliveryOf, withoutReports } from '../model/record.ts';
-import { laneOfPriority } from '../model/retry-config.ts';
+import { type Lane, laneOfPriority } from '../model/retry-config.ts';
 import type { Parts } from './parts.ts';
 import type { Publisher } from './publisher.ts';
 import type { RecordWriter } from './record-writer.ts';
@@ -18,6 +18,7 @@ interface SweeperOptions {
   everyMs: number;
   batch: number;
   pauses: WakePause;
+  isPaused: (lane: Lane) => boolean;
   /** How long a record is kept after its last write. Undefined: for ever. */
   retentionMs?: number;
   onTrouble: (error: unknown) => void;
@@ -29,6 +30,7 @@ const PRUNE_BATCH = 1000;
 export class Sweeper {
   readonly #parts: SweeperParts;
   readonly #options: SweeperOptions;
+  readonly #scheduling = new Set<Promise<void>>();
   #timer: unknown;
   #underway: Promise<void> | undefined;
   #isStopped = false;
@@ -47,6 +49,7 @@ export class Sweeper {
     this.#isStopped = true;
     this.#parts.host.clock.clearTimer(this.#timer);
     await this.#underway;
+    await Promise.all(this.#scheduling);
   }
 
   /** Spread, so that many instances do not look at the same moment. */
@@ -91,25 +94,40 @@ export class Sweeper {
     // Another one looks at those that are lost.
     const mine = looks.filter(({ record: { id } }) => !lost.has(id) && !refused.has(id));
     tell({ type: 'swept', count: mine.length });
-    await this.#follow(mine);
+    for (const { record, expired } of mine) {
+      const { priority } = record.notification;
+      for (let i = 0; i < expired; i++) tell({ type: 'expired', priority });
+    }
+    this.#follow(mine);
     return due.length;
   }
 
   #look(record: NotificationRecord, nowMs: number): Looked {
     if (Object.keys(record.deliveries).length === 0) {
-      return { record: withoutReports(record, nowMs), deviceIds: [] };
+      return { before: record, record: withoutReports(record, nowMs), deviceIds: [], expired: 0 };
     }
-    return looked(record, nowMs, this.#options.pauses, this.#parts.rules);
+    const { pauses } = this.#options;
+    return { before: record, ...looked(record, nowMs, pauses, this.#parts.rules) };
   }
 
-  async #follow(looks: readonly Looked[]): Promise<void> {
+  /** Nobody waits for the queues: one that does not answer must not keep the records of the other from being looked at. */
+  #follow(looks: readonly Looked[]): void {
     const { wakeUps, publisher } = this.#parts;
-    const wanted = looks.flatMap(({ record, deviceIds }) =>
-      deviceIds.flatMap((deviceId) => wakeUpOf(record, deviceId)),
+    const wanted = looks.flatMap(({ before, record, deviceIds }) =>
+      deviceIds
+        .filter((deviceId) => this.#isMissing(before, deviceId))
+        .flatMap((deviceId) => wakeUpOf(record, deviceId)),
     );
-    await wakeUps.schedule(wanted);
-    // Behind it: a topic that is away must not hold up the wake-ups of others.
+    const work = wakeUps.schedule(wanted).finally(() => this.#scheduling.delete(work));
+    this.#scheduling.add(work);
     publisher.publishSoon(looks.map(({ record }) => record));
+  }
+
+  /** Nobody takes entries from a paused queue: one that was scheduled is there, and more would only heap up. */
+  #isMissing(before: NotificationRecord, deviceId: string): boolean {
+    if (!this.#options.isPaused(laneOfPriority[before.notification.priority])) return true;
+    const { wakes = 0, unscheduled } = deliveryOf(before, deviceId)!;
+    return wakes === 0 || unscheduled === true;
   }
 
   async #prune(): Promise<void> {
@@ -124,8 +142,11 @@ export class Sweeper {
 }
 
 interface Looked {
+  before: NotificationRecord;
   record: NotificationRecord;
   deviceIds: readonly string[];
+  /** How many of its deliveries ended with it now. */
+  expired: number;
 }
 
 /** Whatever is not over. The record says, when the wake-up comes, what there is to be done. */

@@ -22,13 +22,17 @@ export interface WakeUp {
 const SOON_MS = 2000;
 /** A queue that does not answer must not hold up reports: the record is durable, and the sweeper does it again. */
 const SCHEDULE_TIMEOUT_MS = 5000;
-/** Wake-ups that this process has scheduled, so that a report that is repeated adds no entry. */
-const MAX_REMEMBERED = 20_000;
+/** Wake-ups that this process has scheduled, so that a report that is repeated adds no entry: so many, and as many before. */
+const MAX_REMEMBERED = 10_000;
+/** Wake-ups of a lane on their way to its queue. A queue that does not answer must not take all memory. */
+const MAX_UNDERWAY = 10_000;
 
 export class WakeUps {
   readonly #parts: Parts;
   readonly #writer: RecordWriter;
-  readonly #scheduled = new Set<string>();
+  #scheduled = new Set<string>();
+  #scheduledBefore = new Set<string>();
+  readonly #underway: Record<Lane, number> = { urgent: 0, bulk: 0 };
 
   constructor(parts: Parts, writer: RecordWriter) {
     this.#parts = parts;
@@ -44,21 +48,28 @@ export class WakeUps {
 
   /** Whether this process has surely scheduled it already. */
   has(wakeUp: WakeUp): boolean {
-    return this.#scheduled.has(keyOf(wakeUp));
+    const key = keyOf(wakeUp);
+    return this.#scheduled.has(key) || this.#scheduledBefore.has(key);
   }
 
   async #scheduleIn(lane: Lane, wakeUps: readonly WakeUp[]): Promise<void> {
     if (wakeUps.length === 0) return;
     const { host, queues, tell } = this.#parts;
     const nowMs = host.clock.now();
+    const count = wakeUps.length;
+    this.#underway[lane] += count;
     try {
+      if (this.#underway[lane] > MAX_UNDERWAY)
+        throw new Error(`${MAX_UNDERWAY} wake-ups wait for the queue already.`);
       const entries = wakeUps.map((wakeUp) => entryOf(wakeUp, nowMs));
       await inTime(host.clock, SCHEDULE_TIMEOUT_MS, 'The queue', queues[lane].schedule(entries));
       for (const wakeUp of wakeUps) this.#remember(keyOf(wakeUp));
     } catch (err) {
-      host.log.warn({ err, lane, count: wakeUps.length }, 'retries wait for their queue');
-      tell({ type: 'unscheduled', lane, count: wakeUps.length });
+      host.log.warn({ err, lane, count }, 'retries wait for their queue');
+      tell({ type: 'unscheduled', lane, count });
       await this.#lookSoon(wakeUps);
+    } finally {
+      this.#underway[lane] -= count;
     }
   }
 
@@ -78,11 +89,12 @@ export class WakeUps {
     }
   }
 
+  /** By generations: to find the oldest in a set of which many were deleted takes long. */
   #remember(key: string): void {
     this.#scheduled.add(key);
-    if (this.#scheduled.size <= MAX_REMEMBERED) return;
-    const [oldest] = this.#scheduled;
-    this.#scheduled.delete(oldest!);
+    if (this.#scheduled.size < MAX_REMEMBERED) return;
+    this.#scheduledBefore = this.#scheduled;
+    this.#scheduled = new Set();
   }
 }
 

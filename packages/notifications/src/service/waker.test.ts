@@ -219,10 +219,10 @@ describe('a delivery', () => {
     const { delayMs } = await scene.service.reportFailure(failure());
     const { write } = scene.repository;
     let isDead = false;
-    scene.repository.write = async (records) => {
-      if (isDead) throw new EngineError('STORE_UNAVAILABLE', 'dead');
-      const written = await write.call(scene.repository, records);
-      isDead = records.some(({ deliveries }) => deliveries['d1']?.state === 'Retrying');
+    scene.repository.write = async (records, attempts) => {
+      if (isDead && records.length > 0) throw new EngineError('STORE_UNAVAILABLE', 'dead');
+      const written = await write.call(scene.repository, records, attempts);
+      isDead ||= records.some(({ deliveries }) => deliveries['d1']?.state === 'Retrying');
       return written;
     };
     await scene.clock.advance(delayMs!);

@@ -1,6 +1,6 @@
 /** Due wake-ups become attempts: claimed by compare-and-set, then delivered, then settled like any other report. */
 import type { DelayAnswer, DelayConsumer, DelayLimits, DueEntry } from '@redrive/engine';
-import { persist, within } from '@redrive/engine/internal';
+import { persist } from '@redrive/engine/internal';
 import { claim, type Claimed, handedOver, putBack } from '../model/claims.ts';
 import type { DeliveryAttempt, DeliveryRecord, NotificationRecord } from '../model/notification.ts';
 import { type Lane, lanes } from '../model/retry-config.ts';
@@ -10,6 +10,7 @@ import type { Publisher } from './publisher.ts';
 import type { RecordWriter } from './record-writer.ts';
 import type { Report } from './report.ts';
 import type { Reports } from './reports.ts';
+import { Room } from './room.ts';
 import { readWakeUp, type WakeUps, type WokenUp } from './wake-ups.ts';
 
 interface WakerOptions {
@@ -38,46 +39,96 @@ interface Attempt extends WokenUp {
   delivery: DeliveryRecord;
   /** By the monotonic clock, counted from before the claim was sent. */
   leaseEndsMs: number;
+  places: Places;
+}
+
+/** Those in the lane that its batch has taken. Each delivery keeps one. */
+interface Places {
+  left: number;
 }
 
 const done: DelayAnswer = { type: 'done' };
+/** The lane was paused while this batch waited for room. Its queue is not asked any more when it is due again. */
+const paused: DelayAnswer = { type: 'again', delayMs: 1000 };
+/** For another instance. */
+const now: DelayAnswer = { type: 'again', delayMs: 0 };
 
 export class Waker {
   readonly #parts: WakerParts;
   readonly #options: WakerOptions;
   readonly #stopping = new AbortController();
   readonly #running = new Map<Lane, Set<Promise<void>>>(lanes.map((lane) => [lane, new Set()]));
-  #consumers: DelayConsumer[] = [];
+  readonly #rooms: Readonly<Record<Lane, Room>>;
+  readonly #consumers = new Map<Lane, DelayConsumer>();
+  readonly #paused = new Set<Lane>();
+  #isStarted = false;
+  #isStopping = false;
+  /** One change of what is consumed after the other. */
+  #turn: Promise<void> = Promise.resolve();
 
   constructor(parts: WakerParts, options: WakerOptions) {
     this.#parts = parts;
     this.#options = options;
+    const { concurrency } = options;
+    this.#rooms = { urgent: new Room(concurrency), bulk: new Room(concurrency) };
   }
 
   /** Deliveries under way. */
-  get running(): number {
-    return lanes.reduce((sum, lane) => sum + this.#running.get(lane)!.size, 0);
+  running(lane: Lane): number {
+    return this.#running.get(lane)!.size;
   }
 
-  async start(): Promise<void> {
-    const { queues } = this.#parts;
-    for (const lane of lanes) {
-      const handle = (batch: readonly DueEntry[], signal: AbortSignal) =>
-        this.handle(lane, batch, signal);
-      this.#consumers.push(await queues[lane].consume(handle, this.#options.limits));
+  isPaused(lane: Lane): boolean {
+    return this.#paused.has(lane);
+  }
+
+  start(): Promise<void> {
+    this.#isStarted = true;
+    this.#isStopping = false;
+    return this.consume();
+  }
+
+  /** Nothing more begins in a lane that is paused. `consume` follows. */
+  setPaused(lane: Lane, isPaused: boolean): void {
+    if (isPaused) this.#paused.add(lane);
+    else this.#paused.delete(lane);
+  }
+
+  /** Takes nothing more, and waits for what runs. */
+  async stop(): Promise<void> {
+    this.#isStarted = false;
+    this.#isStopping = true;
+    await this.consume();
+    await Promise.all([...this.#running.values()].flatMap((set) => [...set]));
+  }
+
+  /** Takes from all queues but those that are paused. Rejects where one is away. Repeating the call is safe. */
+  consume(): Promise<void> {
+    const consumeAll = async () => {
+      await Promise.all(lanes.map((lane) => this.#consumeFrom(lane)));
+    };
+    // Who asked before has the error of before.
+    this.#turn = this.#turn.then(consumeAll, consumeAll);
+    return this.#turn;
+  }
+
+  async #consumeFrom(lane: Lane): Promise<void> {
+    const isWanted = this.#isStarted && !this.#paused.has(lane);
+    const consumer = this.#consumers.get(lane);
+    if (isWanted === (consumer !== undefined)) return;
+    if (consumer) {
+      this.#consumers.delete(lane);
+      return consumer.stop();
     }
+    const handle = (batch: readonly DueEntry[], signal: AbortSignal) =>
+      this.handle(lane, batch, signal);
+    const { queues } = this.#parts;
+    this.#consumers.set(lane, await queues[lane].consume(handle, this.#options.limits));
   }
 
-  /** Takes nothing more, waits for what runs, then aborts it. */
-  async stop(graceMs: number): Promise<void> {
-    const { host } = this.#parts;
-    const stopped = Promise.all(this.#consumers.map((consumer) => consumer.stop()));
-    const ended = stopped.then(() =>
-      Promise.all([...this.#running.values()].flatMap((set) => [...set])),
-    );
-    const inGrace = await within(host, graceMs, ended);
+  /** Aborts what runs: whether it was sent nobody knows, and another looks when its lease is over. */
+  abort(): void {
     this.#stopping.abort();
-    if (!inGrace) await within(host, 1000, ended);
   }
 
   /**
@@ -90,14 +141,22 @@ export class Waker {
     signal: AbortSignal,
   ): Promise<DelayAnswer[]> {
     const answers: DelayAnswer[] = [];
-    const { concurrency } = this.#options;
-    const running = this.#running.get(lane)!;
+    const room = this.#rooms[lane];
     for (let next = 0; next < batch.length;) {
-      while (running.size >= concurrency) await Promise.race(running);
-      if (signal.aborted) throw signal.reason;
-      const part = batch.slice(next, next + concurrency - running.size);
-      answers.push(...(await this.#begin(lane, part, false)));
-      next += part.length;
+      // Before the claim, since other batches claim meanwhile.
+      const count = await room.take(batch.length - next);
+      const places = { left: count };
+      try {
+        if (signal.aborted) throw signal.reason;
+        const rest = batch.slice(next);
+        // A claim would keep them from all others until its lease is over.
+        if (this.#isStopping) return [...answers, ...rest.map(() => now)];
+        if (this.#paused.has(lane)) return [...answers, ...rest.map(() => paused)];
+        answers.push(...(await this.#begin(lane, rest.slice(0, count), false, places)));
+      } finally {
+        room.leave(places.left);
+      }
+      next += count;
     }
     return answers;
   }
@@ -106,6 +165,7 @@ export class Waker {
     lane: Lane,
     entries: readonly DueEntry[],
     isUnrecorded: boolean,
+    places: Places,
   ): Promise<DelayAnswer[]> {
     const { writer, host, rules } = this.#parts;
     const { leaseMs, maxLostLeases, newLease } = this.#options;
@@ -132,7 +192,7 @@ export class Waker {
       const { result, record } = answer;
       const wakeUp = known[next++]!;
       answers.push(
-        await this.#answer(lane, entry, { ...wakeUp, lane, leaseEndsMs }, result, record),
+        await this.#answer(lane, entry, { ...wakeUp, lane, leaseEndsMs, places }, result, record),
       );
     }
     return answers;
@@ -182,13 +242,13 @@ export class Waker {
   async #takeOver(
     lane: Lane,
     entry: DueEntry,
-    { notificationId, deviceId, attempt }: WokenUp,
+    { notificationId, deviceId, attempt, places }: WokenUp & { places: Places },
   ): Promise<DelayAnswer> {
     const { repository, reports } = this.#parts;
     const after = { deviceId, attemptNumber: attempt - 1 };
     const [recorded] = await repository.attempts(notificationId, { deviceId, after, limit: 1 });
     if (recorded?.attemptNumber !== attempt) {
-      const [answer] = await this.#begin(lane, [entry], true);
+      const [answer] = await this.#begin(lane, [entry], true, places);
       return answer!;
     }
     await reports.add(reportOf(recorded));
@@ -197,6 +257,7 @@ export class Waker {
 
   #start(attempt: Attempt): void {
     const running = this.#running.get(attempt.lane)!;
+    attempt.places.left -= 1;
     const work = this.#run(attempt)
       .catch((err: unknown) => {
         const { notificationId, deviceId } = attempt;
@@ -205,7 +266,10 @@ export class Waker {
           'the outcome of a delivery could not be written; it is looked at when its lease is over',
         );
       })
-      .finally(() => running.delete(work));
+      .finally(() => {
+        running.delete(work);
+        this.#rooms[attempt.lane].leave(1);
+      });
     running.add(work);
   }
 
@@ -214,9 +278,12 @@ export class Waker {
     const { deliver, deliverTimeoutMs } = this.#options;
     // A claim that took long may leave too little of the lease: another would begin while this one still runs.
     const isLate = host.clock.monotonic() + deliverTimeoutMs > attempt.leaseEndsMs;
-    const outcome: DeliverOutcome = isLate
-      ? { outcome: 'not_sent', delayMs: 0 }
-      : await runDelivery(deliver, attempt, deliverTimeoutMs, host, this.#stopping.signal);
+    // Or its notification ended meanwhile: the next look says so.
+    const isOver = host.clock.now() >= attempt.record.notification.expiresAtMs;
+    const outcome: DeliverOutcome =
+      isLate || isOver
+        ? { outcome: 'not_sent', delayMs: 0 }
+        : await runDelivery(deliver, attempt, deliverTimeoutMs, host, this.#stopping.signal);
     // Until it is written, or another may have it.
     await persist(() => this.#settle(attempt, outcome), {
       host,

@@ -6,8 +6,15 @@ import type {
   InactiveDevice,
   NotificationQuery,
   NotificationRepository,
+  Written,
 } from '../../ports/repository.ts';
-import { attemptText, latestOf, recordText, rowLimit } from '../../repository/limits.ts';
+import {
+  attemptText,
+  latestOf,
+  notWritten,
+  recordText,
+  rowLimit,
+} from '../../repository/limits.ts';
 
 /** Records in memory: for tests and development. They are gone with the process. */
 export function memoryNotifications(): NotificationRepository {
@@ -49,29 +56,34 @@ class MemoryNotifications implements NotificationRepository {
     return ids.map((id) => structuredClone(this.#records.get(id)));
   }
 
-  async write(records: readonly NotificationRecord[]): Promise<boolean[]> {
+  async write(
+    records: readonly NotificationRecord[],
+    attempts: readonly DeliveryAttempt[] = [],
+  ): Promise<Written> {
     this.#assertOpen();
     const copies = records.map((record) => copyOf(recordText(record)) as NotificationRecord);
-    return copies.map((copy) => {
-      const known = this.#records.get(copy.id);
-      if (!known || known.version !== copy.version) return false;
-      this.#records.set(copy.id, { ...copy, version: known.version + 1 });
-      return true;
-    });
+    const made = attempts.map((attempt) => copyOf(attemptText(attempt)) as DeliveryAttempt);
+    const written = copies.map((copy) => this.#update(copy));
+    const lost = notWritten(records, written);
+    const added = made.map((one) => !lost.has(one.notificationId) && this.#addAttempt(one));
+    return { records: written, attempts: added };
   }
 
-  async addAttempts(attempts: readonly DeliveryAttempt[]): Promise<boolean[]> {
-    this.#assertOpen();
-    const copies = attempts.map((attempt) => copyOf(attemptText(attempt)) as DeliveryAttempt);
-    return copies.map((copy) => {
-      const { notificationId, deviceId, attemptNumber } = copy;
-      const known = this.#attempts.get(notificationId) ?? new Map<string, DeliveryAttempt>();
-      this.#attempts.set(notificationId, known);
-      const key = `${attemptNumber} ${deviceId}`;
-      if (known.has(key)) return false;
-      known.set(key, copy);
-      return true;
-    });
+  #update(copy: NotificationRecord): boolean {
+    const known = this.#records.get(copy.id);
+    if (!known || known.version !== copy.version) return false;
+    this.#records.set(copy.id, { ...copy, version: known.version + 1 });
+    return true;
+  }
+
+  #addAttempt(copy: DeliveryAttempt): boolean {
+    const { notificationId, deviceId, attemptNumber } = copy;
+    const known = this.#attempts.get(notificationId) ?? new Map<string, DeliveryAttempt>();
+    this.#attempts.set(notificationId, known);
+    const key = `${attemptNumber} ${deviceId}`;
+    if (known.has(key)) return false;
+    known.set(key, copy);
+    return true;
   }
 
   async attempts(notificationId: string, page: AttemptPage): Promise<DeliveryAttempt[]> {

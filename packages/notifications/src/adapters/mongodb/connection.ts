@@ -1,6 +1,7 @@
 import { EngineError } from '@redrive/engine';
-import { type Collection, type Document, type IndexDescription, MongoClient } from 'mongodb';
+import type { Collection, Document, IndexDescription, MongoClient } from 'mongodb';
 import { CallTimeout, faultOf } from './faults.ts';
+import { loadMongodb } from './library.ts';
 import type { MongodbSettings } from './options.ts';
 
 export interface Stored extends Document {
@@ -50,7 +51,8 @@ export class Connection {
 
   async #open(): Promise<void> {
     const { url, maxConnections, statementTimeoutMs, connectTimeoutMs } = this.#settings;
-    this.#client ??= new MongoClient(url, {
+    const mongodb = await loadMongodb();
+    this.#client ??= new mongodb.MongoClient(url, {
       appName: 'redrive',
       maxPoolSize: maxConnections,
       connectTimeoutMS: connectTimeoutMs,

@@ -1,6 +1,6 @@
 import { EngineError, isEngineError } from '@redrive/engine';
-import { MongoBulkWriteError, MongoError, MongoServerError } from 'mongodb';
 import { isNotificationError, NotificationError } from '../../errors.ts';
+import { errors } from './library.ts';
 
 /** Something else is there already that must be there once. */
 const DUPLICATE_KEY = 11_000;
@@ -19,20 +19,20 @@ export class CallTimeout extends Error {
  * written is not known to be on a majority of the servers.
  */
 export function duplicatesOf(error: unknown): Set<number> {
-  if (!(error instanceof MongoBulkWriteError)) throw error;
-  const errors = [error.writeErrors].flat();
-  const isKnown = errors.length > 0 && errors.every(({ code }) => code === DUPLICATE_KEY);
+  if (!errors || !(error instanceof errors.MongoBulkWriteError)) throw error;
+  const writeErrors = [error.writeErrors].flat();
+  const isKnown = writeErrors.length > 0 && writeErrors.every(({ code }) => code === DUPLICATE_KEY);
   if (!isKnown || error.result.getWriteConcernError() !== undefined) throw error;
-  return new Set(errors.map(({ index }) => index));
+  return new Set(writeErrors.map(({ index }) => index));
 }
 
 /** What MongoDB or the way to it said, as an error with a way out; anything else comes back as it is. */
 export function faultOf(error: unknown): unknown {
   if (isEngineError(error) || isNotificationError(error)) return error;
-  const isOurs = error instanceof MongoError || error instanceof CallTimeout;
-  if (!isOurs) return error;
+  const isOfDriver = errors !== undefined && error instanceof errors.MongoError;
+  if (!isOfDriver && !(error instanceof CallTimeout)) return error;
   const said = error.message;
-  const code = error instanceof MongoServerError ? error.code : undefined;
+  const code = errors && error instanceof errors.MongoServerError ? error.code : undefined;
   if (REFUSED_DATA.includes(code)) {
     const message = `MongoDB takes no such data (${said}). Change it, or the validator of the collection.`;
     return new NotificationError('INVALID_RECORD', message, { cause: error });

@@ -50,7 +50,7 @@ describeService('MongoDB (mongo-java-server)', () => {
     const client = new MongoClient(server.url);
     const stored = client.db('other').collection<{ _id: string }>('notifications');
     await stored.updateOne({ _id: record.id }, { $set: { pruned: true }, $inc: { version: 1 } });
-    expect(await repository.write([{ ...record, version: 1 }])).toEqual([false]);
+    expect(await repository.write([{ ...record, version: 1 }])).toMatchObject({ records: [false] });
     expect(await repository.prune(record.updatedAtMs + 1, 10)).toBe(1);
     expect(await stored.countDocuments()).toBe(0);
     await client.close();

@@ -8,12 +8,14 @@ import type {
   InactiveDevice,
   NotificationQuery,
   NotificationRepository,
+  Written,
 } from '../../ports/repository.ts';
 import {
   attemptText,
   cleanReason,
   isIdentifier,
   latestOf,
+  notWritten,
   recordText,
   rowLimit,
 } from '../../repository/limits.ts';
@@ -73,46 +75,51 @@ export class MongodbNotifications implements NotificationRepository {
         if (document) answers.set(known[at]!, { isNew: false, document });
       }
     }
-    return this.#reader.strict(
-      documents.map((_, i) => () => {
-        const { isNew, document } = answers.get(i)!;
-        return { isNew, record: recordIn(document) };
-      }),
-    );
+    return this.#reader.strict(documents, (_, i) => {
+      const { isNew, document } = answers.get(i)!;
+      return { isNew, record: recordIn(document) };
+    });
   }
 
   async find(ids: readonly string[]): Promise<(NotificationRecord | undefined)[]> {
     const asked = ids.filter(isIdentifier);
     const found = await this.#all(({ notifications }) => notifications, { _id: { $in: asked } });
     const byId = new Map(found.map((document) => [document._id, document]));
-    const read = ids.map((id) => {
+    return this.#reader.strict(ids, (id) => {
       const document = byId.get(id);
-      return () => document && recordIn(document);
+      return document && recordIn(document);
     });
-    return this.#reader.strict(read);
   }
 
-  async write(records: readonly NotificationRecord[]): Promise<boolean[]> {
+  async write(
+    records: readonly NotificationRecord[],
+    attempts: readonly DeliveryAttempt[] = [],
+  ): Promise<Written> {
     const writer = randomUUID();
     const documents = records.map((record) =>
       documentOf(recordText(record), record.version + 1, writer),
     );
+    const made = attempts.map((attempt) => attemptDocument(attemptText(attempt)));
     const first = new Map(documents.toReversed().map((one) => [one._id, one]));
-    // A record that is stored has a version of 1 or more.
+    // A version that no record has might not even be a number, on which FerretDB hangs up.
     const given = [...first.values()].filter(({ version }) => version > 1);
-    const written = await this.#connection.use(({ notifications }) =>
+    const ids = await this.#connection.use(({ notifications }) =>
       writtenOf(notifications, given, writer),
     );
-    return documents.map((one) => first.get(one._id) === one && written.has(one._id));
+    const written = documents.map((one) => first.get(one._id) === one && ids.has(one._id));
+    const lost = notWritten(records, written);
+    const added = await this.#addAttempts(
+      made.filter((_, i) => !lost.has(attempts[i]!.notificationId)),
+    );
+    return { records: written, attempts: made.map((one) => added.has(one)) };
   }
 
-  async addAttempts(attempts: readonly DeliveryAttempt[]): Promise<boolean[]> {
-    const documents = attempts.map((attempt) => attemptDocument(attemptText(attempt)));
+  /** Those that are new. */
+  async #addAttempts(documents: readonly Values[]): Promise<ReadonlySet<Values>> {
     const first = new Map(documents.toReversed().map((one) => [attemptKey(one), one]));
     const given = [...first.values()];
-    const added = await this.#insert(({ attempts: all }) => all, given);
-    const isNew = new Set(given.filter((_, i) => added[i]));
-    return documents.map((one) => isNew.has(one));
+    const added = await this.#insert(({ attempts }) => attempts, given);
+    return new Set(given.filter((_, i) => added[i]));
   }
 
   attempts(notificationId: string, page: AttemptPage): Promise<DeliveryAttempt[]> {

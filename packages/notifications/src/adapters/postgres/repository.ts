@@ -7,6 +7,7 @@ import type {
   InactiveDevice,
   NotificationQuery,
   NotificationRepository,
+  Written,
 } from '../../ports/repository.ts';
 import {
   attemptText,
@@ -75,40 +76,34 @@ export class PostgresNotifications implements NotificationRepository {
         if (row) answers.set(known[at]!, () => ({ isNew: false, record: recordIn(row) }));
       }
     }
-    return this.#parts.reader.strict(batch.map((_, i) => answers.get(i)!));
+    return this.#parts.reader.strict(batch, (_, i) => answers.get(i)!());
   }
 
   async find(ids: readonly string[]): Promise<(NotificationRecord | undefined)[]> {
     const rows = await this.#byId(ids);
-    const read = ids.map((id) => {
+    return this.#parts.reader.strict(ids, (id) => {
       const row = rows.get(id);
-      return () => row && recordIn(row);
+      return row && recordIn(row);
     });
-    return this.#parts.reader.strict(read);
   }
 
-  async write(records: readonly NotificationRecord[]): Promise<boolean[]> {
-    const batch = records.map((value) => ({ value, text: recordText(value) }));
-    const first = new Map(batch.toReversed().map((one) => [one.value.id, one]));
-    const sorted = [...first.values()].filter(({ value }) => isVersion(value.version));
-    sorted.sort((one, other) => (one.value.id < other.value.id ? -1 : 1));
-    const rows = await this.#askOnce(texts.updateRecords(this.#parts.names, sorted), sorted.length);
-    const written = new Set(rows.map(([id]) => id));
-    return batch.map((one) => first.get(one.value.id) === one && written.has(one.value.id));
-  }
-
-  async addAttempts(attempts: readonly DeliveryAttempt[]): Promise<boolean[]> {
-    const batch = attempts.map((value) => ({ value, text: attemptText(value) }));
-    const first = new Map(batch.toReversed().map((one) => [attemptKey(one.value), one]));
-    const given = [...first.values()];
-    const rows = await this.#askOnce(texts.insertAttempts(this.#parts.names, given), given.length);
-    const added = new Set(
-      rows.map(([id, deviceId, n]) => JSON.stringify([id, deviceId, Number(n)])),
-    );
-    return batch.map((one) => {
-      const key = attemptKey(one.value);
-      return first.get(key) === one && added.has(key);
+  async write(
+    records: readonly NotificationRecord[],
+    attempts: readonly DeliveryAttempt[] = [],
+  ): Promise<Written> {
+    const batch = records.map((value) => ({ value, text: recordText(value), key: value.id }));
+    const made = attempts.map((value) => {
+      const { notificationId: id, deviceId, attemptNumber } = value;
+      return { value, text: attemptText(value), key: keyOf([id, deviceId, attemptNumber]) };
     });
+    const first = new Map([...batch, ...made].toReversed().map((one) => [one.key, one]));
+    const isFirst = (one: { key: string }) => first.get(one.key) === one;
+    const given = batch.filter(isFirst).toSorted((one, other) => (one.key < other.key ? -1 : 1));
+    const statement = texts.writeAll(this.#parts.names, given, made.filter(isFirst));
+    const rows = await this.#askOnce(statement, given.length + made.length);
+    const done = new Set(rows.map((row) => (row[1] === null ? row[0] : keyOf(row))));
+    const isDone = (one: { key: string }) => isFirst(one) && done.has(one.key);
+    return { records: batch.map(isDone), attempts: made.map(isDone) };
   }
 
   async attempts(notificationId: string, page: AttemptPage): Promise<DeliveryAttempt[]> {
@@ -169,11 +164,11 @@ export class PostgresNotifications implements NotificationRepository {
   /** The rows that have the id or the key of these; undefined where there is none any more. */
   async #known(records: readonly NotificationRecord[]): Promise<(Row | undefined)[]> {
     const byId = await this.#byId(records.map(({ id }) => id));
-    const keyOf = ({ notification }: NotificationRecord) => notification.idempotencyKey;
-    const keys = records.filter(({ id }) => !byId.has(id)).map(keyOf);
+    const ownKey = ({ notification }: NotificationRecord) => notification.idempotencyKey;
+    const keys = records.filter(({ id }) => !byId.has(id)).map(ownKey);
     const rows = await this.#ask(texts.selectByKeys(this.#parts.names, keys), keys.length);
     const byKey = new Map(rows.map((row) => [row[3], row]));
-    return records.map((record) => byId.get(record.id) ?? byKey.get(keyOf(record)));
+    return records.map((record) => byId.get(record.id) ?? byKey.get(ownKey(record)));
   }
 
   async #byId(ids: readonly string[]): Promise<Map<unknown, Row>> {
@@ -237,17 +232,13 @@ function recordIn([id, version, text]: Row): NotificationRecord {
   return readRecord(id as string, numberOf(version), text);
 }
 
-function attemptKey({ notificationId, deviceId, attemptNumber }: DeliveryAttempt): string {
-  return JSON.stringify([notificationId, deviceId, attemptNumber]);
+/** Of an attempt. No identifier has a NUL, so that it is no other attempt's, and no record's. */
+function keyOf(columns: readonly unknown[]): string {
+  return columns.join('\0');
 }
 
 function isAskable(text: string | undefined): boolean {
   return text === undefined || isIdentifier(text);
-}
-
-/** One that no record has is not asked for: it might not even be a number. */
-function isVersion(version: number): boolean {
-  return Number.isSafeInteger(version) && version > 0;
 }
 
 function notOpen(): EngineError {

@@ -48,18 +48,43 @@ export function insertRecords(
   return { text, values: params.values };
 }
 
+/**
+ * Records, then attempts, in one statement. Its rows are the ids of the records that were written, and the keys of the
+ * attempts that were added.
+ */
+export function writeAll(
+  names: Names,
+  records: readonly WithText<NotificationRecord>[],
+  attempts: readonly WithText<DeliveryAttempt>[],
+): Statement {
+  const params = new Params();
+  const steps: string[] = [];
+  const answers: string[] = [];
+  if (records.length > 0) {
+    steps.push(updateRecords(names, records, params));
+    answers.push('SELECT id, NULL::text, NULL::int FROM updated');
+  }
+  if (attempts.length > 0) {
+    const given = new Set(records.map(({ value }) => value.id));
+    steps.push(insertAttempts(names, attempts, given, params));
+    answers.push(`SELECT ${attemptKey} FROM added`);
+  }
+  const text = `WITH ${steps.join(', ')} ${answers.join(' UNION ALL ')}`;
+  return { text, values: params.values };
+}
+
 /** The rows are looked up one by one in the order that they are given in: by id, so that no two batches deadlock. */
-export function updateRecords(
+function updateRecords(
   { notifications }: Names,
   batch: readonly WithText<NotificationRecord>[],
-): Statement {
+  params: Params,
+): string {
   const of = (pick: (record: NotificationRecord) => Column['values'][number]) =>
     batch.map(({ value }) => pick(value));
-  const params = new Params();
   const rows = rowsOf(
     [
       { name: 'id', type: 'text', isKey: true, values: of(({ id }) => id) },
-      { name: 'version', type: 'int8', isKey: true, values: of(({ version }) => version) },
+      { name: 'version', type: 'int8', isKey: true, values: of(storedVersion) },
       { name: 'status', type: 'text', values: of(({ status }) => status) },
       { name: 'wake', type: 'int8', values: of(({ wakeAtMs }) => wakeAtMs) },
       { name: 'updated', type: 'int8', values: of(({ updatedAtMs }) => updatedAtMs) },
@@ -67,12 +92,48 @@ export function updateRecords(
     ],
     params,
   );
-  const text = `WITH given AS MATERIALIZED (${rows})
-    UPDATE ${notifications} AS stored SET version = stored.version + 1, status = g.status,
+  return `given AS MATERIALIZED (${rows}),
+    updated AS (UPDATE ${notifications} AS stored SET version = stored.version + 1, status = g.status,
       wake_at = ${timeAt('g.wake')}, updated_at = ${timeAt('g.updated')}, document = g.document
     FROM (${few('given', 'n')}) AS g
-    WHERE stored.id = g.id AND stored.version = g.version RETURNING stored.id`;
-  return { text, values: params.values };
+    WHERE stored.id = g.id AND stored.version = g.version RETURNING stored.id)`;
+}
+
+/** One that no record has might not even be a number. */
+function storedVersion({ version }: NotificationRecord): number {
+  return Number.isSafeInteger(version) && version > 0 ? version : 0;
+}
+
+const attemptKey = 'notification_id, device_id, attempt_number';
+
+/** The sort waits for all of the update, and gives all batches one order: none waits for another in a circle. */
+function insertAttempts(
+  { attempts }: Names,
+  batch: readonly WithText<DeliveryAttempt>[],
+  /** The records that are written in the same statement: their attempts need them to be. */
+  records: ReadonlySet<string>,
+  params: Params,
+): string {
+  const of = (pick: (attempt: DeliveryAttempt) => Column['values'][number]) =>
+    batch.map(({ value }) => pick(value));
+  const rows = rowsOf(
+    [
+      { name: 'notification_id', type: 'text', values: of((one) => one.notificationId) },
+      { name: 'device_id', type: 'text', values: of(({ deviceId }) => deviceId) },
+      { name: 'attempt_number', type: 'int4', values: of((one) => one.attemptNumber) },
+      { name: 'document', type: 'json', values: batch.map(({ text }) => text) },
+      { name: 'needs', type: 'bool', values: of((one) => records.has(one.notificationId)) },
+    ],
+    params,
+  );
+  const wanted =
+    records.size === 0
+      ? ''
+      : `LEFT JOIN updated ON updated.id = notification_id WHERE NOT needs OR updated.id IS NOT NULL`;
+  return `added AS (INSERT INTO ${attempts} (${attemptKey}, document)
+    SELECT ${attemptKey}, document FROM (${rows}) AS made ${wanted}
+    ORDER BY notification_id COLLATE "C", device_id COLLATE "C", attempt_number
+    ON CONFLICT DO NOTHING RETURNING ${attemptKey})`;
 }
 
 const stored = 'SELECT id, version, document FROM';
@@ -106,29 +167,6 @@ export function selectList(
   }
   const condition = where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`;
   const text = `${stored} ${notifications} ${condition} ORDER BY created_at DESC, id DESC LIMIT ${params.add(limit)}`;
-  return { text, values: params.values };
-}
-
-export function insertAttempts(
-  { attempts }: Names,
-  batch: readonly WithText<DeliveryAttempt>[],
-): Statement {
-  const of = (pick: (attempt: DeliveryAttempt) => Column['values'][number]) =>
-    batch.map(({ value }) => pick(value));
-  const params = new Params();
-  const rows = rowsOf(
-    [
-      { name: 'notification_id', type: 'text', values: of((one) => one.notificationId) },
-      { name: 'device_id', type: 'text', values: of(({ deviceId }) => deviceId) },
-      { name: 'attempt_number', type: 'int4', values: of((one) => one.attemptNumber) },
-      { name: 'document', type: 'json', values: batch.map(({ text }) => text) },
-    ],
-    params,
-  );
-  const key = 'notification_id, device_id, attempt_number';
-  const text = `INSERT INTO ${attempts} (${key}, document) SELECT ${key}, document FROM (${rows}) AS given
-    ORDER BY notification_id COLLATE "C", device_id COLLATE "C", attempt_number
-    ON CONFLICT DO NOTHING RETURNING ${key}`;
   return { text, values: params.values };
 }
 

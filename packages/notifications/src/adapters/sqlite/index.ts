@@ -7,8 +7,15 @@ import type {
   InactiveDevice,
   NotificationQuery,
   NotificationRepository,
+  Written,
 } from '../../ports/repository.ts';
-import { attemptText, latestOf, recordText, rowLimit } from '../../repository/limits.ts';
+import {
+  attemptText,
+  latestOf,
+  notWritten,
+  recordText,
+  rowLimit,
+} from '../../repository/limits.ts';
 import { readAttempt, readRecord } from '../../repository/stored.ts';
 import { Reader, type UnreadableOptions } from '../../repository/unreadable.ts';
 import { migrateNotifications } from './schema.ts';
@@ -56,31 +63,35 @@ class SqliteNotifications implements NotificationRepository {
         return tables.find(record.id) ?? tables.findByKey(record.notification.idempotencyKey)!;
       }),
     );
-    return this.#reader.strict(
-      known.map((row, i) => () => {
-        const stored: StoredRecord = row ?? [records[i]!.id, 1, texts[i]!];
-        return { isNew: row === undefined, record: readRecord(...stored) };
-      }),
-    );
+    return this.#reader.strict(known, (row, i) => {
+      const stored: StoredRecord = row ?? [records[i]!.id, 1, texts[i]!];
+      return { isNew: row === undefined, record: readRecord(...stored) };
+    });
   }
 
   async find(ids: readonly string[]): Promise<(NotificationRecord | undefined)[]> {
-    const rows = await this.#database.read((tables) => ids.map((id) => tables.find(id)));
-    return this.#reader.strict(rows.map((row) => () => row && readRecord(...row)));
+    const rows = await this.#database.read((tables) => tables.findAll(ids));
+    const byId = new Map(rows.map((row) => [row[0], row]));
+    return this.#reader.strict(ids, (id) => {
+      const row = byId.get(id);
+      return row && readRecord(...row);
+    });
   }
 
-  async write(records: readonly NotificationRecord[]): Promise<boolean[]> {
+  async write(
+    records: readonly NotificationRecord[],
+    attempts: readonly DeliveryAttempt[] = [],
+  ): Promise<Written> {
     const texts = records.map(recordText);
-    return this.#database.write((tables) =>
-      records.map((record, i) => tables.update(record, texts[i]!)),
-    );
-  }
-
-  async addAttempts(attempts: readonly DeliveryAttempt[]): Promise<boolean[]> {
-    const texts = attempts.map(attemptText);
-    return this.#database.write((tables) =>
-      attempts.map((attempt, i) => tables.insertAttempt(attempt, texts[i]!)),
-    );
+    const attemptTexts = attempts.map(attemptText);
+    return this.#database.write((tables) => {
+      const written = records.map((record, i) => tables.update(record, texts[i]!));
+      const lost = notWritten(records, written);
+      const added = attempts.map(
+        (one, i) => !lost.has(one.notificationId) && tables.insertAttempt(one, attemptTexts[i]!),
+      );
+      return { records: written, attempts: added };
+    });
   }
 
   attempts(notificationId: string, page: AttemptPage): Promise<DeliveryAttempt[]> {
@@ -114,8 +125,10 @@ class SqliteNotifications implements NotificationRepository {
     });
   }
 
-  inactiveSince(deviceIds: readonly string[]): Promise<(number | undefined)[]> {
-    return this.#database.read((tables) => deviceIds.map((id) => tables.inactiveSince(id)));
+  async inactiveSince(deviceIds: readonly string[]): Promise<(number | undefined)[]> {
+    const rows = await this.#database.read((tables) => tables.inactiveSince(deviceIds));
+    const since = new Map(rows);
+    return deviceIds.map((deviceId) => since.get(deviceId));
   }
 
   async activate(deviceIds: readonly string[]): Promise<void> {

@@ -45,6 +45,12 @@ export class Tables {
     return this.#statement(`${record} WHERE id = ?`).get(id) as unknown as StoredRecord | undefined;
   }
 
+  /** One statement: each takes a lock of its own. */
+  findAll(ids: readonly string[]): StoredRecord[] {
+    const found = this.#statement(`${record} WHERE id IN (SELECT value FROM json_each(?))`);
+    return found.all(JSON.stringify(ids)) as unknown as StoredRecord[];
+  }
+
   findByKey(key: string): StoredRecord | undefined {
     const found = this.#statement(`${record} WHERE idempotency_key = ?`).get(key);
     return found as unknown as StoredRecord | undefined;
@@ -117,10 +123,12 @@ export class Tables {
     ).run(deviceId, sinceMs, cleanReason(reason));
   }
 
-  inactiveSince(deviceId: string): number | undefined {
-    const text = 'SELECT since_ms FROM notification_devices WHERE device_id = ?';
-    const [sinceMs] = (this.#statement(text).get(deviceId) ?? []) as unknown as number[];
-    return sinceMs;
+  inactiveSince(deviceIds: readonly string[]): [deviceId: string, sinceMs: number][] {
+    const found = this.#statement(
+      `SELECT device_id, since_ms FROM notification_devices
+       WHERE device_id IN (SELECT value FROM json_each(?))`,
+    );
+    return found.all(JSON.stringify(deviceIds)) as unknown as [string, number][];
   }
 
   activate(deviceId: string): void {

@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import type { DeliveryAttempt } from '../../model/notification.ts';
 import type { NotificationRepository } from '../../ports/repository.ts';
-import { newAttempt, oddTexts, T0 } from './fixtures.ts';
+import { added, newAttempt, oddTexts, T0 } from './fixtures.ts';
 import type { Cases } from './repository-suite.ts';
 
 export const attemptCases: Cases = {
@@ -19,19 +19,19 @@ export const attemptCases: Cases = {
       newAttempt({ attemptNumber: 3, platformResponse: 'gone' }),
       newAttempt({ attemptNumber: 4, platformResponse: null }),
     ];
-    deepEqual(await repository.addAttempts(attempts), [true, true, true, true]);
+    deepEqual(await added(repository, attempts), [true, true, true, true]);
     deepEqual(await repository.attempts('n', { limit: 10 }), attempts);
   },
 
   'keeps the first of one notification, device and number': async ({ repository }) => {
     const first = newAttempt({ errorCode: 'first' });
-    deepEqual(await repository.addAttempts([first]), [true]);
-    deepEqual(await repository.addAttempts([newAttempt({ errorCode: 'second' })]), [false]);
+    deepEqual(await added(repository, [first]), [true]);
+    deepEqual(await added(repository, [newAttempt({ errorCode: 'second' })]), [false]);
     deepEqual(await repository.attempts('n', { limit: 10 }), [first]);
   },
 
   'takes each of a batch by itself, and one of two equal ones': async ({ repository }) => {
-    await repository.addAttempts([newAttempt({ attemptNumber: 2 })]);
+    await added(repository, [newAttempt({ attemptNumber: 2 })]);
     const batch = [
       newAttempt(),
       newAttempt({ attemptNumber: 2 }),
@@ -39,7 +39,7 @@ export const attemptCases: Cases = {
       newAttempt({ errorCode: 'again' }),
       newAttempt({ notificationId: 'other' }),
     ];
-    deepEqual(await repository.addAttempts(batch), [true, false, true, false, true]);
+    deepEqual(await added(repository, batch), [true, false, true, false, true]);
     equal((await repository.attempts('n', { limit: 10 })).length, 3);
     deepEqual(await repository.attempts('other', { limit: 10 }), [batch[4]]);
   },
@@ -48,8 +48,11 @@ export const attemptCases: Cases = {
     needs: 'complete',
     run: async ({ repository }) => {
       const attempts = Array.from({ length: 500 }, (_, i) => newAttempt({ attemptNumber: i + 1 }));
-      await repository.addAttempts(attempts.filter((_, i) => i % 2 === 0));
-      const answers = await repository.addAttempts(attempts);
+      await added(
+        repository,
+        attempts.filter((_, i) => i % 2 === 0),
+      );
+      const answers = await added(repository, attempts);
       deepEqual(
         answers,
         attempts.map((_, i) => i % 2 === 1),
@@ -65,7 +68,7 @@ export const attemptCases: Cases = {
       newAttempt({ notificationId: 'a', deviceId: 'b', attemptNumber: 12 }),
       newAttempt({ notificationId: 'a', deviceId: 'b:1', attemptNumber: 2 }),
     ];
-    deepEqual(await repository.addAttempts(attempts), [true, true, true, true]);
+    deepEqual(await added(repository, attempts), [true, true, true, true]);
   },
 
   'lists by the codes of the device and by number, page by page': async ({ repository }) => {
@@ -73,15 +76,15 @@ export const attemptCases: Cases = {
     const attempts = devices.flatMap((deviceId) =>
       [10, 9, 1].map((attemptNumber) => newAttempt({ deviceId, attemptNumber })),
     );
-    await repository.addAttempts(attempts);
-    await repository.addAttempts([newAttempt({ notificationId: 'n2' })]);
+    await added(repository, attempts);
+    await added(repository, [newAttempt({ notificationId: 'n2' })]);
     deepEqual(await allOf(repository, 'n', 4), attempts.toSorted(byDeviceAndNumber));
   },
 
   'lists one device': async ({ repository }) => {
     const numbers = Array.from({ length: 12 }, (_, i) => newAttempt({ attemptNumber: i + 1 }));
-    await repository.addAttempts([newAttempt({ deviceId: 'a' }), newAttempt({ deviceId: 'z' })]);
-    await repository.addAttempts(numbers);
+    await added(repository, [newAttempt({ deviceId: 'a' }), newAttempt({ deviceId: 'z' })]);
+    await added(repository, numbers);
     deepEqual(await repository.attempts('n', { deviceId: 'phone', limit: 100 }), numbers);
     const after = { deviceId: 'phone', attemptNumber: 9 };
     deepEqual(
@@ -93,10 +96,10 @@ export const attemptCases: Cases = {
 
   'lists none twice and leaves none out while others are added': async ({ repository }) => {
     const first = Array.from({ length: 10 }, (_, i) => newAttempt({ attemptNumber: 2 * i + 2 }));
-    await repository.addAttempts(first);
+    await added(repository, first);
     const seen = await allOf(repository, 'n', 3, async (page) => {
       // Before and behind where the next page begins.
-      await repository.addAttempts([
+      await added(repository, [
         newAttempt({ attemptNumber: 2 * page + 1 }),
         newAttempt({ deviceId: 'aaa', attemptNumber: page + 1 }),
       ]);

@@ -2,7 +2,17 @@ import { deepEqual, equal } from 'node:assert/strict';
 import { needing } from '@redrive/engine/testing';
 import type { NotificationRecord } from '../../model/notification.ts';
 import type { NotificationRepository } from '../../ports/repository.ts';
-import { finished, found, newAttempt, newDelivery, newRecord, stored, T0 } from './fixtures.ts';
+import {
+  added,
+  finished,
+  found,
+  newAttempt,
+  newDelivery,
+  newRecord,
+  stored,
+  T0,
+  written,
+} from './fixtures.ts';
 import type { Need, Stage } from './repository-suite.ts';
 
 const CALLERS = 20;
@@ -46,7 +56,10 @@ export const concurrencyCases = needing<Stage, Need>('atomic', {
   'writes exactly one of 20 of one version': async ({ repository }) => {
     const records = await Promise.all([1, 2, 3].map(() => stored(repository, newRecord())));
     const answers = await all((i) =>
-      repository.write(records.map((record) => ({ ...record, retryCount: i }))),
+      written(
+        repository,
+        records.map((record) => ({ ...record, retryCount: i })),
+      ),
     );
     for (const [at, { id }] of records.entries()) {
       const winners = answers.flatMap((answer, i) => (answer[at] ? [i] : []));
@@ -60,7 +73,7 @@ export const concurrencyCases = needing<Stage, Need>('atomic', {
     const created = await repository.create(Array.from({ length: 40 }, () => newRecord()));
     const records = created.map(({ record }) => record);
     const answers = await all((i) =>
-      repository.write(i % 2 === 0 ? records : records.toReversed()),
+      written(repository, i % 2 === 0 ? records : records.toReversed()),
     );
     const wins = answers.map((answer) => answer.filter((isWritten) => isWritten).length);
     equal(
@@ -71,16 +84,29 @@ export const concurrencyCases = needing<Stage, Need>('atomic', {
 
   'adds one of 20 attempts of one number': async ({ repository }) => {
     const answers = await all((i) =>
-      repository.addAttempts([
-        newAttempt({ errorCode: `${i}` }),
-        newAttempt({ attemptNumber: 2 + i }),
-      ]),
+      added(repository, [newAttempt({ errorCode: `${i}` }), newAttempt({ attemptNumber: 2 + i })]),
     );
     const winners = answers.flatMap(([isNew], i) => (isNew ? [i] : []));
     equal(winners.length, 1);
     const [first] = await repository.attempts('n', { limit: 1 });
     equal(first?.errorCode, `${winners[0]}`);
     equal((await repository.attempts('n', { limit: 100 })).length, CALLERS + 1);
+  },
+
+  'adds the attempt of the one of 20 that writes the record': async ({ repository }) => {
+    const created = await repository.create(Array.from({ length: 20 }, () => newRecord()));
+    const records = created.map(({ record }) => record);
+    const answers = await all((i) => {
+      const some = i % 2 === 0 ? records : records.toReversed();
+      const attempts = some.map(({ id }) =>
+        newAttempt({ notificationId: id, attemptNumber: i + 1 }),
+      );
+      return repository.write(some, attempts);
+    });
+    for (const one of answers) deepEqual(one.attempts, one.records);
+    for (const { id } of records) {
+      equal((await repository.attempts(id, { limit: 100 })).length, 1);
+    }
   },
 
   'keeps the latest time of 20 that deactivate a device': async ({ repository }) => {
@@ -97,7 +123,7 @@ export const concurrencyCases = needing<Stage, Need>('atomic', {
     const records = created.map(({ record }) => record);
     const woken = records.map((record) => ({ ...record, wakeAtMs: T0 }));
     const [writes, ...pruned] = await Promise.all([
-      repository.write(woken),
+      written(repository, woken),
       ...Array.from({ length: 4 }, () => repository.prune(T0 + 1, 30)),
     ]);
     const left = await repository.find(records.map(({ id }) => id));
@@ -133,7 +159,7 @@ async function add(repository: NotificationRepository, id: string, deviceId: str
     const record = await found(repository, id);
     const deliveries = { ...record.deliveries, [deviceId]: newDelivery() };
     const next = { ...record, deliveries, retryCount: record.retryCount + 1 };
-    const [isWritten] = await repository.write([next]);
+    const [isWritten] = await written(repository, [next]);
     if (isWritten) return;
   }
   throw new Error('a writer lost a thousand times: is there a winner at all?');

@@ -1,5 +1,15 @@
 import { deepEqual, equal, notEqual } from 'node:assert/strict';
-import { found, HOUR, newDelivery, newRecord, oddTexts, stored, T0 } from './fixtures.ts';
+import {
+  added,
+  found,
+  HOUR,
+  newDelivery,
+  newRecord,
+  oddTexts,
+  stored,
+  T0,
+  written,
+} from './fixtures.ts';
 import type { Cases } from './repository-suite.ts';
 
 export const createCases: Cases = {
@@ -170,8 +180,8 @@ export const createCases: Cases = {
   'stores nothing for an empty batch': async ({ repository }) => {
     deepEqual(await repository.create([]), []);
     deepEqual(await repository.find([]), []);
-    deepEqual(await repository.write([]), []);
-    deepEqual(await repository.addAttempts([]), []);
+    deepEqual(await written(repository, []), []);
+    deepEqual(await added(repository, []), []);
     deepEqual(await repository.inactiveSince([]), []);
     await repository.deactivate([]);
     await repository.activate([]);

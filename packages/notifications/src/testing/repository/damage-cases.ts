@@ -1,7 +1,7 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict';
 import { needing } from '@redrive/engine/testing';
 import { isNotificationError } from '../../errors.ts';
-import { idsOf, newRecord, T0 } from './fixtures.ts';
+import { idsOf, newRecord, T0, written } from './fixtures.ts';
 import type { Need, Stage } from './repository-suite.ts';
 
 export const damageCases = needing<Stage, Need>('damaging', {
@@ -39,7 +39,7 @@ export const damageCases = needing<Stage, Need>('damaging', {
     const { repository } = stage;
     const { good } = await damaged(stage);
     const [record] = await repository.find([good[1]!]);
-    deepEqual(await repository.write([record!]), [true]);
+    deepEqual(await written(repository, [record!]), [true]);
     const [created] = await repository.create([newRecord()]);
     equal(created?.isNew, true);
   },

@@ -98,6 +98,22 @@ export async function stored(
   return created.record;
 }
 
+/** For each: whether it was written. */
+export async function written(
+  repository: NotificationRepository,
+  records: readonly NotificationRecord[],
+): Promise<boolean[]> {
+  return (await repository.write(records)).records;
+}
+
+/** For each: whether it is new. */
+export async function added(
+  repository: NotificationRepository,
+  attempts: readonly DeliveryAttempt[],
+): Promise<boolean[]> {
+  return (await repository.write([], attempts)).attempts;
+}
+
 export async function found(
   repository: NotificationRepository,
   id: string,

@@ -1,5 +1,5 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict';
-import { newAttempt, newRecord, stored, T0 } from './fixtures.ts';
+import { added, newAttempt, newRecord, stored, T0, written } from './fixtures.ts';
 import type { Cases } from './repository-suite.ts';
 
 export const lifecycleCases: Cases = {
@@ -21,7 +21,7 @@ export const lifecycleCases: Cases = {
     await rejects(repository.find(['a']), isUnavailable);
     await rejects(repository.due(T0, 1), isUnavailable);
     await rejects(repository.list({ limit: 1 }), isUnavailable);
-    await rejects(repository.addAttempts([newAttempt()]), isUnavailable);
+    await rejects(added(repository, [newAttempt()]), isUnavailable);
     await rejects(repository.inactiveSince(['a']), isUnavailable);
   },
 
@@ -30,7 +30,7 @@ export const lifecycleCases: Cases = {
     run: async ({ repository, another }) => {
       const record = await stored(repository, newRecord());
       await repository.write([{ ...record, retryCount: 1 }]);
-      await repository.addAttempts([newAttempt()]);
+      await added(repository, [newAttempt()]);
       await repository.deactivate([{ deviceId: 'a', sinceMs: T0, reason: 'r' }]);
       await repository.close();
       const again = another();
@@ -40,7 +40,7 @@ export const lifecycleCases: Cases = {
         deepEqual(await again.attempts('n', { limit: 1 }), [newAttempt()]);
         deepEqual(await again.inactiveSince(['a']), [T0]);
         equal((await again.due(T0 ** 2, 10)).length, 1);
-        deepEqual(await again.write([{ ...record, version: 2 }]), [true]);
+        deepEqual(await written(again, [{ ...record, version: 2 }]), [true]);
       } finally {
         await again.close();
       }
@@ -54,8 +54,8 @@ export const lifecycleCases: Cases = {
       await Promise.all(others.map((other) => other.open()));
       try {
         const record = await stored(repository, newRecord());
-        deepEqual(await others[0]!.write([{ ...record, retryCount: 1 }]), [true]);
-        deepEqual(await others[1]!.write([{ ...record, retryCount: 2 }]), [false]);
+        deepEqual(await written(others[0]!, [{ ...record, retryCount: 1 }]), [true]);
+        deepEqual(await written(others[1]!, [{ ...record, retryCount: 2 }]), [false]);
         equal((await others[2]!.create([record]))[0]?.record.retryCount, 1);
         equal((await repository.find([record.id]))[0]?.retryCount, 1);
       } finally {

@@ -2,7 +2,16 @@ import { deepEqual, equal, rejects } from 'node:assert/strict';
 import { isNotificationError, type NotificationErrorCode } from '../../errors.ts';
 import type { NotificationRecord } from '../../model/notification.ts';
 import { MAX_ATTEMPT_BYTES, MAX_RECORD_BYTES } from '../../repository/limits.ts';
-import { found, newAttempt, newDelivery, newRecord, stored, T0 } from './fixtures.ts';
+import {
+  added,
+  found,
+  newAttempt,
+  newDelivery,
+  newRecord,
+  stored,
+  T0,
+  written,
+} from './fixtures.ts';
 import type { Cases } from './repository-suite.ts';
 
 const badIdentifiers = ['', 'a\0b', '\ud800', 'a\udc00', 'x'.repeat(256)];
@@ -19,8 +28,8 @@ export const limitCases: Cases = {
     deepEqual(await repository.list({ limit: 10 }), []);
     const known = await stored(repository, good);
     for (const bad of badRecords()) {
-      const written = { ...bad, version: 1, id: bad.id === good.id ? good.id : bad.id };
-      await rejects(repository.write([known, written]), hasCode('INVALID_RECORD'));
+      const next = { ...bad, version: 1, id: bad.id === good.id ? good.id : bad.id };
+      await rejects(repository.write([known, next]), hasCode('INVALID_RECORD'));
     }
     equal((await found(repository, good.id)).version, 1);
   },
@@ -36,10 +45,13 @@ export const limitCases: Cases = {
       newAttempt({ platformResponse: deep(100) }),
       newAttempt({ platformResponse: 1n }),
     ];
+    const known = await stored(repository, newRecord());
     for (const one of bad) {
-      await rejects(repository.addAttempts([newAttempt(), one]), hasCode('INVALID_RECORD'));
+      const batch = repository.write([known], [newAttempt(), one]);
+      await rejects(batch, hasCode('INVALID_RECORD'));
     }
     deepEqual(await repository.attempts('n', { limit: 10 }), []);
+    equal((await found(repository, known.id)).version, 1);
   },
 
   'refuses a device that no repository takes': async ({ repository }) => {
@@ -59,7 +71,7 @@ export const limitCases: Cases = {
     run: async ({ repository }) => {
       const largest = sized(MAX_RECORD_BYTES);
       const record = await stored(repository, largest);
-      deepEqual(await repository.write([record]), [true]);
+      deepEqual(await written(repository, [record]), [true]);
       deepEqual(await found(repository, largest.id), { ...largest, version: 2 });
       const larger = sized(MAX_RECORD_BYTES + 1);
       await rejects(repository.create([larger]), hasCode('RECORD_TOO_LARGE'));
@@ -86,10 +98,10 @@ export const limitCases: Cases = {
       const empty = newAttempt({ errorMessage: '' });
       const room = MAX_ATTEMPT_BYTES - JSON.stringify(empty).length;
       const largest = { ...empty, errorMessage: 'x'.repeat(room) };
-      await repository.addAttempts([largest]);
+      await added(repository, [largest]);
       deepEqual(await repository.attempts('n', { limit: 1 }), [largest]);
       const larger = { ...largest, attemptNumber: 2, errorMessage: 'x'.repeat(room + 1) };
-      await rejects(repository.addAttempts([larger]), hasCode('RECORD_TOO_LARGE'));
+      await rejects(added(repository, [larger]), hasCode('RECORD_TOO_LARGE'));
     },
   },
 

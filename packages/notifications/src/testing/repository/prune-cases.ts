@@ -1,5 +1,15 @@
 import { deepEqual, equal } from 'node:assert/strict';
-import { finished, HOUR, idsOf, newAttempt, newRecord, stored, T0 } from './fixtures.ts';
+import {
+  added,
+  finished,
+  HOUR,
+  idsOf,
+  newAttempt,
+  newRecord,
+  stored,
+  T0,
+  written,
+} from './fixtures.ts';
 import type { Cases } from './repository-suite.ts';
 
 export const pruneCases: Cases = {
@@ -9,7 +19,8 @@ export const pruneCases: Cases = {
     const old = finished(newRecord({ updatedAtMs: T0 - 1 }));
     const young = finished(newRecord({ updatedAtMs: T0 }));
     await repository.create([old, young]);
-    await repository.addAttempts(
+    await added(
+      repository,
       [old, young].flatMap(({ id }) =>
         [1, 2].map((attemptNumber) => newAttempt({ notificationId: id, attemptNumber })),
       ),
@@ -58,7 +69,7 @@ export const pruneCases: Cases = {
     const record = finished(newRecord());
     const before = await stored(repository, record);
     await repository.prune(T0 + 1, 10);
-    deepEqual(await repository.write([{ ...before, retryCount: 1 }]), [false]);
+    deepEqual(await written(repository, [{ ...before, retryCount: 1 }]), [false]);
     deepEqual(await repository.find([record.id]), [undefined]);
     equal((await stored(repository, record)).version, 1);
   },

@@ -58,7 +58,7 @@ describe('the suite of a repository', () => {
             const [one] = await sound.find([record.id]);
             if (fits[i]) await sound.write([{ ...record, version: one!.version }]);
           }
-          return fits;
+          return { records: fits, attempts: [] };
         },
       }),
       'concurrency: writes exactly one of 20 of one version',
@@ -81,7 +81,9 @@ describe('the suite of a repository', () => {
         async write(records) {
           const found = await sound.find(records.map(({ id }) => id));
           const fits = found.every((one, i) => one?.version === records[i]!.version);
-          return fits ? sound.write(records) : records.map(() => false);
+          return fits
+            ? sound.write(records)
+            : sound.write(records.map((one) => ({ ...one, version: 0 })));
         },
       }),
       'write: writes each of a batch by itself',
@@ -99,12 +101,45 @@ describe('the suite of a repository', () => {
     [
       'says of every attempt that it is new',
       (sound) => ({
-        async addAttempts(attempts) {
-          await sound.addAttempts(attempts);
-          return attempts.map(() => true);
+        async write(records, attempts = []) {
+          const written = await sound.write(records, attempts);
+          return { ...written, attempts: attempts.map(() => true) };
         },
       }),
       'attempts: keeps the first of one notification, device and number',
+    ],
+    [
+      'adds attempts whatever becomes of their record',
+      (sound) => ({
+        async write(records, attempts = []) {
+          const { records: written } = await sound.write(records);
+          return { records: written, attempts: (await sound.write([], attempts)).attempts };
+        },
+      }),
+      'write: leaves out the attempts of a record that was not written',
+    ],
+    [
+      'adds only attempts of records that it wrote',
+      (sound) => ({
+        async write(records, attempts = []) {
+          const given = attempts.filter((one) =>
+            records.some(({ id }) => id === one.notificationId),
+          );
+          return sound.write(records, records.length > 0 ? given : attempts);
+        },
+      }),
+      'write: adds attempts with records, and those of others too',
+    ],
+    [
+      'writes records before it has looked at the attempts',
+      (sound) => ({
+        async write(records, attempts = []) {
+          const { records: written } = await sound.write(records);
+          const { attempts: added } = await sound.write([], attempts);
+          return { records: written, attempts: added };
+        },
+      }),
+      'limits: refuses an attempt that no repository takes, and stores nothing of its batch',
     ],
     [
       'pages by creation alone',
