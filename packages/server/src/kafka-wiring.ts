@@ -8,13 +8,12 @@ import {
   type KafkaConnection,
   kafkaDelayQueue,
   type KafkaDelayQueue,
+  type KafkaDelayQueueOptions,
 } from '@redrive/engine/kafka';
 import type { Observers } from './observe/index.ts';
 import { oversizedMessage } from './scheduler/oversized.ts';
 import { retryReader } from './scheduler/retry-reader.ts';
 import type { Settings } from './settings/settings.ts';
-
-const BULK_PREFIX = 'redrive.notifications.bulk';
 
 /** How a connection is made: also for `redrive doctor`. */
 export async function kafkaConnection(settings: Settings): Promise<KafkaConnection> {
@@ -46,10 +45,10 @@ export async function kafkaBroker(
 /** Where medium and low notifications wait. */
 export async function kafkaBulkQueue(
   settings: Settings,
-  parts: Pick<KafkaConnection, 'clock' | 'log'>,
+  parts: Pick<KafkaDelayQueueOptions, 'prefix' | 'clock' | 'log' | 'sessionTimeout'>,
 ): Promise<KafkaDelayQueue> {
   const connection = await kafkaConnection(settings);
-  return kafkaDelayQueue({ ...connection, ...parts, prefix: BULK_PREFIX });
+  return kafkaDelayQueue({ ...connection, ...parts });
 }
 
 /** What the readers of all sources have. */

@@ -176,7 +176,9 @@ describe('a service', () => {
     const response = await fetch(`${url}/health/ready`);
     expect(response.status).toBe(503);
     expect(await response.text()).toContain('"name":"broker","ok":false');
-    await vi.waitFor(() => expect(log).toContain('not ready yet: waiting for broker'));
+    await vi.waitFor(() => expect(log).toContain('not ready yet: waiting for broker'), {
+      timeout: 20_000,
+    });
     expect(log).not.toContain('"msg":"ready"');
     expect(log).not.toContain('hush');
   });

@@ -148,8 +148,8 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
       if (isReady) return log.info('ready');
       if (looks === 0) {
         const missing = checks.filter(({ ok }) => !ok);
-        const names = missing.map(({ name }) => name).join(', ');
-        log.warn({ checks: missing }, `started, and not ready yet: waiting for ${names}`);
+        const parts = missing.map(({ name, detail }) => (detail ? `${name} (${detail})` : name));
+        log.warn(`started, and not ready yet: waiting for ${parts.join(', ')}`);
       }
       await pause(LOOK_MS);
     }

@@ -9,6 +9,7 @@ import {
   type InboxOptions,
   type Store,
 } from '@redrive/engine';
+import type { HttpOptions } from '@redrive/engine/http';
 import type { KafkaBroker } from '@redrive/engine/kafka';
 import type { NatsBroker } from '@redrive/engine/nats';
 import type { RabbitBroker } from '@redrive/engine/rabbitmq';
@@ -89,8 +90,9 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
     log,
     counts: metrics.notifications,
     store,
-    http: delivery,
+    http: await laneDeliveries(settings, observers),
     brokers: brokersByKind,
+    ...(options.notificationTimes ? { times: options.notificationTimes } : {}),
   });
   const replays = notifications ? [observers.delivery(notifications.delivery)] : [];
   const engine = createEngine({
@@ -123,7 +125,13 @@ export async function wire(settings: Settings, options: WiringOptions = {}): Pro
     get troubles() {
       const { trouble } = responder ?? {};
       const own = trouble === undefined ? [] : [trouble];
-      return [...routing.troubles, ...(gateway?.troubles ?? []), ...own];
+      const known = routing.troubles;
+      // A policy that waits for providers has said so already.
+      const more = (gateway?.troubles ?? []).filter((one) => !known.join(' ').includes(one));
+      return [...known, ...more, ...own];
+    },
+    get gatewayTrouble() {
+      return gateway && routing.gatewayTrouble;
     },
   };
   observers.watch({
@@ -235,9 +243,17 @@ async function responderOf(
   return createRouteResponder({ settings, name, routing, log, clock });
 }
 
-async function httpOf(settings: Settings) {
+async function httpOf(settings: Settings, limits: HttpOptions = {}) {
   const { http } = await import('@redrive/engine/http');
-  return http({ allow: allowOf(settings), public: false, secrets: settings.secrets });
+  return http({ allow: allowOf(settings), public: false, secrets: settings.secrets, ...limits });
+}
+
+/** Retries of notifications take connections from nobody, and those of one lane none from the other. */
+async function laneDeliveries(settings: Settings, observers: Observers) {
+  const { notificationConcurrency: atOnce } = settings;
+  const limits = { maxConnectionsPerOrigin: atOnce, maxConnections: atOnce };
+  const [urgent, bulk] = [await httpOf(settings, limits), await httpOf(settings, limits)];
+  return { urgent: observers.delivery(urgent), bulk: observers.delivery(bulk) };
 }
 
 function inboxOptions({ inboxRetentionDays, inboxMaxItems }: Settings): InboxOptions {

@@ -154,7 +154,7 @@ describe('when it does not go well', () => {
       json(response, 400, { code: 'INVALID_REQUEST', detail: 'Two\u009b faults.', errors }),
     );
     await expect(client.get('/')).rejects.toThrow(
-      'Two\\x9b faults.\n  /items/0: is \\x1b[31mwrong\n  all of it\n  {"odd":true}',
+      'Two\\x9b faults (INVALID_REQUEST):\n  /items/0: is \\x1b[31mwrong\n  all of it\n  {"odd":true}',
     );
   });
 

@@ -234,8 +234,9 @@ export class Client {
     const { detail, title, code, status } = problem;
     const said = shown(detail ?? title ?? `It was refused with status ${status}.`);
     const faults = faultsOf(problem).map((fault) => `\n  ${fault}`);
+    const what = faults.length > 0 ? `${said.replace(/\.$/, '')} (${shown(code)}):` : said;
     const hint = hintOf(status, this.#token !== undefined);
-    const message = `${said}${faults.join('')}${hint === '' ? '' : `\n${hint}`}`;
+    const message = `${what}${faults.join('')}${hint === '' ? '' : `\n${hint}`}`;
     return new ProblemError(message, exitOf(status), { ...problem, code }, retryAfterOf(response));
   }
 

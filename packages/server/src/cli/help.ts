@@ -24,6 +24,11 @@ export async function overview(version: string, columns: number): Promise<string
     '  redrive help <command>         options and examples of one command',
     '',
     ...paragraph(
+      'Notifications have no command: POST and GET /api/v1/notifications make and show them. See docs/guides/notifications.md.',
+      columns,
+    ),
+    '',
+    ...paragraph(
       'Every command answers with JSON to --json. It ends with 0 when it worked, 1 when it did not, ' +
         `2 when it was not understood, ${exits.unavailable} when the server or the store cannot be reached, ` +
         `${exits.notAllowed} when it is not allowed, ${exits.configuration} when the configuration has faults.`,

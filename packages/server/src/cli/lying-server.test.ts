@@ -94,7 +94,7 @@ describe('a server that is not Redrive', () => {
       '{"code":"NO","detail":{"toString":1},"title":[],"errors":[null,7]}',
     );
     const { code, err } = await call(`show ${id(1)}`, { env: { REDRIVE_URL: url } });
-    expect([code, err]).toEqual([1, 'It was refused with status 409.\n  null\n  7\n']);
+    expect([code, err]).toEqual([1, 'It was refused with status 409 (NO):\n  null\n  7\n']);
   });
 
   it('may refuse lines that there are none of', async () => {

@@ -49,6 +49,33 @@ describe('redrive', () => {
     expect(await redrive(`${word} --help`)).toMatchObject({ code: 0 });
   });
 
+  it.each([
+    ['notifications', 'POST and GET /api/v1/notifications'],
+    ['notification', 'POST and GET /api/v1/notifications'],
+    ['inbox list', 'redrive review'],
+    ['start', 'redrive serve'],
+  ])('says where %s is', async (line, where) => {
+    const { code, err } = await redrive(line);
+    expect(code).toBe(2);
+    expect(err).toContain(where);
+    expect((await redrive('--help')).out).toContain('/api/v1/notifications');
+  });
+
+  it('names every wrong setting at the start, and the misspelt ones beside them', async () => {
+    const { code, err } = await redrive('serve', {
+      HTTP_PORT: 'abc',
+      REDRIVE_RATE_LIMIT: '-1',
+      RABBITMQ_URL: 'foo',
+      NOTIFICATION: 'on',
+    });
+    expect(code).toBe(78);
+    expect(err).toContain('The configuration has 3 faults:');
+    for (const name of ['HTTP_PORT', 'REDRIVE_RATE_LIMIT', 'RABBITMQ_URL']) {
+      expect(err).toContain(`  ${name}: `);
+    }
+    expect(err).toContain('Did you mean NOTIFICATIONS?');
+  });
+
   it('knows what was meant', async () => {
     expect(await redrive('serv')).toMatchObject({
       code: 2,

@@ -91,7 +91,25 @@ function find(commands: readonly Command[], words: readonly string[]): Command |
     .sort((a, b) => b.name.length - a.name.length)[0];
 }
 
+/** What people look for by another word. */
+const elsewhere: Readonly<Record<string, string>> = {
+  notifications:
+    'Notifications are made and shown over HTTP: POST and GET /api/v1/notifications, with NOTIFICATIONS=on. docs/guides/notifications.md has the requests, and redrive review list shows those that failed for good.',
+  inbox: 'The inbox is redrive review.',
+  start: 'redrive serve starts the service.',
+  send: 'redrive submit hands in a task.',
+  status: 'redrive doctor looks at everything, and redrive list shows the tasks.',
+  health: 'redrive doctor looks at everything.',
+  get: 'redrive show shows a task.',
+  retry:
+    'redrive expedite makes a waiting task due now, and redrive review replay sends again what failed.',
+  pause: 'redrive lanes pause stops a lane.',
+  resume: 'redrive lanes resume lets a lane go on.',
+};
+
 function unknown(word: string): string {
+  const key = Object.keys(elsewhere).find((one) => one === word || one === `${word}s`);
+  if (key !== undefined) return `There is no command '${word}'. ${elsewhere[key]}`;
   const near = nearest(word, [...firstWords, 'help']);
   return `There is no command '${word}'.${near === undefined ? '' : ` Did you mean redrive ${near}?`}`;
 }

@@ -15,13 +15,14 @@ export async function settingsOf(
   more: Omit<SettingsInput, 'env' | 'cwd'> = {},
 ): Promise<Settings> {
   const reading = await readAll(io, more);
+  // Also beside faults: the cause of one may be a setting of a misspelt name.
+  for (const warning of reading.warnings) io.err(`warning: ${warning}\n`);
   if (!reading.ok) {
     throw new CommandError(faultText(reading.faults), {
       exit: exits.configuration,
       code: 'INVALID_CONFIG',
     });
   }
-  for (const warning of reading.warnings) io.err(`warning: ${warning}\n`);
   return reading.settings;
 }
 

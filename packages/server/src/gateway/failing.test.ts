@@ -55,7 +55,7 @@ describe('a provider that fails', () => {
     const { ask } = await stage({ providers: { one, two }, policy: { timeout_ms: 50 } });
     const reply = await ask({ method: 'GET' });
     expect(reply.headers['x-redrive-explanation']).toContain('one timeout, two ok');
-    await vi.waitFor(() => expect(closed).toHaveBeenCalled());
+    await vi.waitFor(() => expect(closed).toHaveBeenCalled(), { timeout: 20_000 });
   });
 
   it.each([
@@ -129,7 +129,7 @@ it('does not read the endless body of an answer that it does not use', async () 
   expect(await ask({ body: 'x' })).toMatchObject({ status: 200 });
   await closed.promise;
   expect(written).toBeLessThan(16 * 1024 * 1024);
-  await vi.waitFor(() => expect(gateway.running).toBe(0));
+  await vi.waitFor(() => expect(gateway.running).toBe(0), { timeout: 20_000 });
   expect(gateway.keptBytes).toBe(0);
 });
 
@@ -358,7 +358,7 @@ describe('a client', () => {
     );
     expect(await ended(1)).toMatchObject([{ outcome: 'client_gone' }]);
     expect(one.got).toEqual([]);
-    await vi.waitFor(() => expect(gateway.running).toBe(0));
+    await vi.waitFor(() => expect(gateway.running).toBe(0), { timeout: 20_000 });
   });
 
   it('that stops sending its body gets 408', async () => {
@@ -424,7 +424,7 @@ describe('limits', () => {
     for (const index of [0, 3, 1]) {
       answering[index]?.();
       expect(await asked[index]).toMatchObject({ status: 200, text: 'fine' });
-      await vi.waitFor(() => expect(gateway.running).toBe(left - 1));
+      await vi.waitFor(() => expect(gateway.running).toBe(left - 1), { timeout: 20_000 });
       left -= 1;
     }
     await gateway.stop(1);
@@ -445,7 +445,7 @@ describe('limits', () => {
     expect(await first).toMatchObject({ status: 200, text: 'late' });
     await stopped;
     expect(await second).toMatchObject({ code: 'ECONNRESET' });
-    await vi.waitFor(() => expect(gateway.running).toBe(0));
+    await vi.waitFor(() => expect(gateway.running).toBe(0), { timeout: 20_000 });
   });
 });
 

@@ -15,7 +15,8 @@ import { parseTarget } from './request-target.ts';
 export type GatewayRouter = Router<GatewayRequest, Answer | WholeAnswer>;
 
 interface GatewayOptions {
-  routers: { get(policyId: string): GatewayRouter | undefined };
+  /** `has`: there is a file of that policy, good or bad. */
+  routers: { get(policyId: string): GatewayRouter | undefined; has(policyId: string): boolean };
   tokens: Settings['tokens'];
   /** The largest body that is kept for a retry. */
   maxKeptBytes: number;
@@ -138,7 +139,8 @@ export class Gateway {
     const { policyId, rest } = target;
     const router = routers.get(policyId);
     if (!router) {
-      const detail = `There is no routing policy '${policyId}' that can be used. GET /api/v1/route/policies lists them.`;
+      const why = routers.has(policyId) ? ', since its file or providers.json has a fault' : '';
+      const detail = `There is no routing policy '${policyId}' that can be used${why}. GET /api/v1/route/policies lists them.`;
       throw new Problem('ROUTE_POLICY_UNKNOWN', detail);
     }
     return { by, router, policyId, rest };

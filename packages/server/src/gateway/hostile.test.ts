@@ -38,7 +38,9 @@ describe('a client', () => {
     const { port, gateway } = await stage({ providers: { one }, idleMs: 100 });
     const reply = await raw(port, post('content-length: 1000', 'x'));
     expect(reply).toMatch(/^HTTP\/1\.1 408 /);
-    await vi.waitFor(() => expect(gateway).toMatchObject({ running: 0, keptBytes: 0 }));
+    await vi.waitFor(() => expect(gateway).toMatchObject({ running: 0, keptBytes: 0 }), {
+      timeout: 20_000,
+    });
   });
 
   it.each([
@@ -54,7 +56,7 @@ describe('a client', () => {
     });
     const reply = await raw(port, post('content-length: 1000', 'x'));
     expect(reply).toMatch(/^HTTP\/1\.1 408 /);
-    await vi.waitFor(() => expect(gateway.running).toBe(0));
+    await vi.waitFor(() => expect(gateway.running).toBe(0), { timeout: 20_000 });
     expect(router.health()['one']).toMatchObject({ state: 'closed', inFlight: 0 });
   });
 
@@ -112,7 +114,9 @@ describe('a client', () => {
     });
     for (const count of [1, 2]) {
       const socket = client(port, GET);
-      await vi.waitFor(() => expect(router.health()['one']?.failures).toBe(count));
+      await vi.waitFor(() => expect(router.health()['one']?.failures).toBe(count), {
+        timeout: 20_000,
+      });
       socket.destroy();
       await vi.waitFor(() => expect([gateway.running, closed]).toEqual([0, count]), {
         timeout: 5000,
@@ -135,7 +139,9 @@ describe('a client', () => {
       await one.arrived(2);
       if (how === 'by leaving') socket.destroy();
       await ended(2);
-      await vi.waitFor(() => expect([gateway.running, closed]).toEqual([0, 1]));
+      await vi.waitFor(() => expect([gateway.running, closed]).toEqual([0, 1]), {
+        timeout: 20_000,
+      });
       // A request of the next call shows that none was on its way before it.
       void ask({ method: 'GET', path: '/gateway/llm/next' }).catch(() => undefined);
       await one.arrived(3);

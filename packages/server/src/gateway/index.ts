@@ -21,7 +21,10 @@ interface ServiceGatewayOptions {
   counts: GatewayCounts;
 }
 
-type Routers = Pick<RouterSet<GatewayRequest, Promise<Answer | WholeAnswer>>, 'get' | 'rebuild'>;
+type Routers = Pick<
+  RouterSet<GatewayRequest, Promise<Answer | WholeAnswer>>,
+  'get' | 'list' | 'rebuild'
+>;
 
 export interface ServiceGateway {
   /** The options of a router that calls providers. */
@@ -58,7 +61,10 @@ export function createServiceGateway(options: ServiceGatewayOptions): ServiceGat
     onChange: () => routers?.rebuild(),
   });
   const gateway = new Gateway({
-    routers: { get: (id) => routers?.get(id) },
+    routers: {
+      get: (id) => routers?.get(id),
+      has: (id) => routers?.list().some((one) => one.id === id) ?? false,
+    },
     tokens: settings.tokens,
     maxKeptBytes: settings.routingGatewayMaxBodyBytes,
     concurrency,

@@ -101,6 +101,10 @@ export class ProviderRegistry {
   /** What a router of this policy needs to call its providers. Throws a `ConfigError` that names those that are missing. */
   optionsFor(policy: RoutingPolicy) {
     const { connections } = this.#options;
+    // Not one fault for each provider: the file was not taken, and the policy may be right.
+    if (this.fault && this.#providers.size === 0) {
+      throw new ConfigError('INVALID_CONFIG', this.fault.message, []);
+    }
     const faults: Fault[] = [];
     const own = new Map<string, Provider>();
     for (const { name } of policy.providers) {
@@ -143,11 +147,11 @@ export class ProviderRegistry {
   }
 
   #unknown(name: string): string {
-    const { names } = this;
+    const { names, fault } = this;
     const hint = didYouMean(nearest(name, names));
     const there = names.length > 0 ? ` It has: ${names.slice(0, 20).join(', ')}.` : '';
-    const why = this.fault && names.length === 0 ? ` ${this.fault.message}` : '';
-    return `providers.json has no provider '${name}'.${there}${hint}${why}`;
+    if (!fault) return `providers.json has no provider '${name}'.${there}${hint}`;
+    return `The last good providers.json has no provider '${name}'.${there}${hint} ${fault.message}`;
   }
 
   #blame(fault: BookFault): void {
@@ -172,19 +176,19 @@ const missing: BookFault = {
 
 const notJson: BookFault = {
   code: 'INVALID_JSON',
-  message: 'providers.json is not JSON.',
+  message: 'providers.json was not taken: it is not JSON.',
   faults: [],
 };
 
 const tooDeep: BookFault = {
   code: 'JSON_TOO_DEEP',
-  message: 'providers.json is nested more than 512 levels deep.',
+  message: 'providers.json was not taken: it is nested more than 512 levels deep.',
   faults: [],
 };
 
 function faulty(faults: readonly FileFault[]): BookFault {
   const [first] = faults;
   const more = faults.length > 1 ? ` And ${faults.length - 1} more.` : '';
-  const message = `providers.json has faults: ${first?.path}: ${first?.message}${more}`;
+  const message = `providers.json was not taken, it has faults: ${first?.path}: ${first?.message}${more}`;
   return { code: 'INVALID_PROVIDERS', message, faults };
 }

@@ -278,7 +278,7 @@ describe('the book of providers', () => {
       faults: [{ path: 'one.base_url' }, {}],
     });
     expect(book.fault?.message).toBe(
-      'providers.json has faults: one.base_url: It is missing. Write it in full: https://api.example.com/v1 And 1 more.',
+      'providers.json was not taken, it has faults: one.base_url: It is missing. Write it in full: https://api.example.com/v1 And 1 more.',
     );
   });
 });

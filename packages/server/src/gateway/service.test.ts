@@ -113,7 +113,7 @@ it('takes other providers into force when their file changes, and keeps the last
   write('providers.json', '{');
   await vi.waitFor(async () => {
     expect(await (await fetch(`${url}/health/ready`)).text()).toContain(
-      'providers.json is not JSON',
+      'providers.json was not taken: it is not JSON',
     );
   }, 15_000);
   expect((await send(port, {})).text).toBe('{"from":"other"}');
@@ -130,6 +130,31 @@ it('says of a policy which provider it misses', async () => {
     "providers.json has no provider 'two'",
   );
   expect(logged.join('')).toContain("no provider 'two'");
+});
+
+it('is not ready while no policy can be served, says the true cause, and is ready when one can', async () => {
+  const one = await provider(json({ from: 'one' }));
+  const both = { one: { base_url: one.url }, two: { base_url: one.url } };
+  const { port, url, write, logged } = await start({
+    'llm.json': policy,
+    'providers.json': { ...both, one: { base_url: one.url, headers: { a: '${NO_SUCH}' } } },
+  });
+  const ready = await fetch(`${url}/health/ready`);
+  expect(ready.status).toBe(503);
+  const { checks } = (await ready.json()) as { checks: { name: string; detail?: string }[] };
+  const gateway = checks.find(({ name }) => name === 'gateway');
+  expect(gateway).toMatchObject({ ok: false });
+  expect(gateway?.detail).toMatch(
+    /no request\. llm\.json: providers\.json was not taken.*The variable NO_SUCH is not set/,
+  );
+  expect(JSON.stringify(checks) + logged.join('')).not.toContain('has no provider');
+  expect(logged.join('')).not.toMatch(/"msg":"ready"/);
+  expect((await send(port, {})).text).toContain('its file or providers.json has a fault');
+  write('providers.json', both);
+  await vi.waitFor(async () => {
+    expect((await fetch(`${url}/health/ready`)).status).toBe(200);
+  }, 15_000);
+  await vi.waitFor(() => expect(logged.join('')).toMatch(/"msg":"ready"/), 15_000);
 });
 
 it('ends what is under way when the service stops', async () => {

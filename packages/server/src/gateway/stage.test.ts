@@ -178,7 +178,7 @@ export async function stage(options: StageOptions) {
   const finished: Finished[] = [];
   const waiting: (() => void)[] = [];
   const gateway = new Gateway({
-    routers: { get: (id) => (id === 'llm' ? router : undefined) },
+    routers: { get: (id) => (id === 'llm' ? router : undefined), has: (id) => id === 'llm' },
     tokens,
     maxKeptBytes,
     concurrency,

@@ -245,7 +245,7 @@ describe('the end', () => {
     await asked.promise;
     const closed = app.close();
     socket.write(request);
-    await vi.waitFor(() => expect(logged.join('')).toContain('STOPPING'));
+    await vi.waitFor(() => expect(logged.join('')).toContain('STOPPING'), { timeout: 20_000 });
     free.resolve([]);
     const text = await textOf(socket);
     await closed;

@@ -30,7 +30,7 @@ import { taskRoutes } from './routes/tasks.ts';
 import { answerBroken, answerConnect } from './reading/broken-request.ts';
 import { RateLimit } from './limits/rate-limit.ts';
 import { RouteList } from './route-list.ts';
-import { compileValidator } from './reading/validate.ts';
+import { compileValidator, invalid } from './reading/validate.ts';
 
 const resources = [
   serviceRoutes,
@@ -158,8 +158,8 @@ function addHooks(
 
 function addErrors(app: App, { log }: ServiceContext, state: State, routes: RouteList): void {
   app.setErrorHandler((error, request, reply) => {
-    let problem = problemOf(error);
-    if (problem.code === 'STORE_UNAVAILABLE' && !state.wasStoreThere) problem = notStarted(problem);
+    let problem = withOtherParts(problemOf(error), request);
+    if (problem.code === 'STORE_UNAVAILABLE') problem = unavailable(problem, request, state);
     // `GET /bulk/preview` came as `GET /bulk/:id`, but is a wrong method for what is there.
     if (problem.faults[0]?.in === 'path' && isElsewhere(request, routes)) {
       problem = notFound(request, routes);
@@ -174,6 +174,21 @@ function addErrors(app: App, { log }: ServiceContext, state: State, routes: Rout
     }
     return answer(reply, problem);
   });
+}
+
+/** Fastify stops at the first part of a request that has faults. Path, body and query are told together. */
+function withOtherParts(problem: Problem, request: FastifyRequest): Problem {
+  const { validationContext: part } = problem as { validationContext?: string };
+  if (problem.code !== 'INVALID_REQUEST' || part === undefined) return problem;
+  const parts = { params: request.params, body: request.body, querystring: request.query };
+  const others = Object.entries(parts).filter(([name]) => name !== part);
+  const found = others.flatMap(([name, value]) => {
+    const validate = request.getValidationFunction(name as 'params');
+    // No body at all is null to a validator.
+    const checked: unknown = validate?.(value ?? null);
+    return (Object(checked) as { error?: Problem }).error?.faults ?? [];
+  });
+  return found.length === 0 ? problem : invalid([...problem.faults, ...found]);
 }
 
 function answer(reply: FastifyReply, problem: Problem): FastifyReply {
@@ -213,6 +228,16 @@ function fullWarning({ log }: ServiceContext, { max }: ConnectionLimits): () => 
     nextMs = performance.now() + WARNING_MS;
     log.warn({ max }, 'the limit of connections is reached: idle ones are closed for new ones');
   };
+}
+
+function unavailable(problem: Problem, { routeOptions }: FastifyRequest, state: State): Problem {
+  // Their records may be in another database than all the rest.
+  if (routeOptions.url?.startsWith('/api/v1/notifications') === true) {
+    const detail =
+      'The database of notifications cannot be reached now. See /health/ready, and ask again: a report, and a notification with an id or an idempotency_key, may be sent twice.';
+    return new Problem('STORE_UNAVAILABLE', detail, { cause: problem.cause });
+  }
+  return state.wasStoreThere ? problem : notStarted(problem);
 }
 
 function notStarted({ cause }: Problem): Problem {

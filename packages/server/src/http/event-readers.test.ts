@@ -66,7 +66,7 @@ describe('following the events', () => {
     const response = await follow(address);
     expect(feed.readers.size).toBe(1);
     response.destroy();
-    await vi.waitFor(() => expect(feed.readers.size).toBe(0));
+    await vi.waitFor(() => expect(feed.readers.size).toBe(0), { timeout: 20_000 });
   });
 
   it('ends when the service stops', async () => {
@@ -91,7 +91,7 @@ describe('following the events', () => {
     while (feed.readers.size === 2) {
       feed.say(text);
       sent += text.length;
-      await vi.waitFor(() => expect(received).toBe(sent));
+      await vi.waitFor(() => expect(received).toBe(sent), { timeout: 20_000 });
       expect(sent).toBeLessThan(100_000_000);
     }
     expect(feed.readers.size).toBe(1);
@@ -109,7 +109,7 @@ describe('following the events', () => {
     });
     expect(await chunkOf(refused)).toContain('TOO_MANY_READERS');
     first.destroy();
-    await vi.waitFor(() => expect(feed.readers.size).toBe(99));
+    await vi.waitFor(() => expect(feed.readers.size).toBe(99), { timeout: 20_000 });
     expect((await follow(address)).statusCode).toBe(200);
   });
 

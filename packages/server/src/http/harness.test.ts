@@ -65,6 +65,7 @@ export const settings: Settings = {
   routingGatewayConcurrency: 1000,
   variables: {},
   notifications: 'off',
+  notificationPrefix: 'notifications',
   notificationDeadLetters: 'kafka:notifications.dead-letter',
   notificationEvents: 'kafka:notification-events',
   notificationReports: 'kafka:notification-reports',
@@ -234,10 +235,13 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
     get: (url) => ask({ url }),
     post: (url, body) => ask({ method: 'POST', url, body }),
     audited: (wanted) =>
-      vi.waitFor(async () => {
-        const { events } = await engine.auditEvents({ type: 'operator_action', limit: 100 });
-        expect(events.map(({ event }) => event)).toContainEqual(expect.objectContaining(wanted));
-      }),
+      vi.waitFor(
+        async () => {
+          const { events } = await engine.auditEvents({ type: 'operator_action', limit: 100 });
+          expect(events.map(({ event }) => event)).toContainEqual(expect.objectContaining(wanted));
+        },
+        { timeout: 20_000 },
+      ),
     answered,
     logged,
     feed,

@@ -8,6 +8,7 @@ import {
   uuidOf,
 } from '@redrive/engine';
 import { definePolicy, type Failure, isConfigError } from 'redrive';
+import { durationMs } from 'redrive/internal';
 import type { Static } from 'typebox';
 import { readDestination } from './reading/destination.ts';
 import { type WireFault, wireFaults } from './reading/faults.ts';
@@ -49,6 +50,7 @@ function wishOfItem(given: unknown, around: Around): Wish {
   const payload = isWhole('/payload') ? payloadOf(item) : undefined;
   if (read && 'fault' in read) faults.push(read.fault);
   if (payload && 'fault' in payload) faults.push(payload.fault);
+  if (isWhole('/delay')) faults.push(...delayFaults(item));
   // Without other faults the engine looks at the policy, laid over the one that would have applied.
   if (faults.length > 0) faults.push(...policyFaults(item.policy));
   if (faults.length > 0 || !read || 'fault' in read || !payload || 'fault' in payload) {
@@ -63,6 +65,18 @@ function wishOfItem(given: unknown, around: Around): Wish {
         submission: submissionOf(item, destination, payload.value, context, around.key),
       }
     : failureOf(item, item.retry_count, destination, payload.value, context, around.key);
+}
+
+function delayFaults({ delay, due_at }: GivenItem): WireFault[] {
+  if (delay === undefined) return [];
+  const bad = (message: string): WireFault[] => [
+    { in: 'body', path: '/delay', code: 'INVALID_VALUE', message },
+  ];
+  const ms = durationMs(delay);
+  if (!(ms >= 0)) {
+    return bad(`${JSON.stringify(delay)} is not a duration. Write '90s', '10m' or '1h', or ms.`);
+  }
+  return due_at === undefined ? [] : bad('Give either delay or due_at, not both.');
 }
 
 function policyFaults(policy: unknown): WireFault[] {
@@ -84,7 +98,7 @@ function submissionOf(
   key: string | undefined,
 ): Submission<Destination> {
   const { message_id: id, policy, max_retries, due_at, expires_at, ordering_key, on_dead } = item;
-  const { on_conflict } = item;
+  const { on_conflict, delay } = item;
   return {
     to,
     payload,
@@ -92,6 +106,7 @@ function submissionOf(
     ...(policy === undefined ? {} : { policy }),
     ...(max_retries === undefined ? {} : { maxAttempts: max_retries + 1 }),
     ...(due_at === undefined ? {} : { dueAt: Date.parse(due_at) }),
+    ...(delay === undefined ? {} : { delay: durationMs(delay) }),
     ...(expires_at === undefined ? {} : { expiresAt: Date.parse(expires_at) }),
     ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
     ...(on_dead === undefined ? {} : { onDead: on_dead }),
@@ -125,6 +140,7 @@ function failureOf(
     ...(max_retries === undefined ? {} : { maxAttempts: max_retries + 1 }),
     ...(policy === undefined ? {} : { policy }),
     ...(due_at === undefined ? {} : { dueAtMs: Date.parse(due_at) }),
+    ...(item.delay === undefined ? {} : { dueAtMs: Date.now() + durationMs(item.delay) }),
     ...(expires_at === undefined ? {} : { expiresAtMs: Date.parse(expires_at) }),
     ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
     ...(item.on_dead === 'release' ? { onDead: item.on_dead } : {}),

@@ -70,6 +70,7 @@ const engineStatuses = {
   ENGINE_STOPPED: 503,
   STORE_UNAVAILABLE: 503,
   STORE_READ_ONLY: 503,
+  STORE_DENIED: 503,
   STORE_FULL: 503,
   STORE_CORRUPT: 503,
   STORE_FILE_LOST: 503,
@@ -79,6 +80,7 @@ const engineStatuses = {
   TABLE_NOT_OURS: 503,
   MIGRATION_LOCKED: 503,
   NODE_TOO_OLD: 500,
+  PEER_MISSING: 500,
   ITEM_UNKNOWN: 404,
   ITEM_CLOSED: 409,
   ITEM_BUSY: 409,
@@ -189,6 +191,7 @@ export const sentences: Partial<Record<EngineErrorCode, string>> = {
   STORE_UNAVAILABLE:
     'The store cannot be reached now. Ask again; with the same message_id it is safe.',
   STORE_READ_ONLY: 'The store can be read but not written. See the log of the service.',
+  STORE_DENIED: 'A server does not let the service in. See the log of the service.',
   STORE_FULL: 'The disk of the store is full. What was stored is safe.',
   STORE_CORRUPT: 'The store is damaged. See the log of the service.',
   STORE_FILE_LOST:

@@ -23,7 +23,12 @@ export async function takeOne(
   const { id, status } = answer;
   if (status === 'accepted') {
     const { warning } = answer as Submitted;
-    const receipt = newReceipt(wish, id, item as GivenItem);
+    // A delay counts from the clock of the store, so only the store knows when that is.
+    const { delay } = item as GivenItem;
+    const stored = delay === undefined ? undefined : await engine.get(id, wish.destination);
+    const receipt = stored
+      ? { status_of_request: status, ...taskView(stored) }
+      : newReceipt(wish, id, item as GivenItem);
     return warning === undefined ? receipt : { ...receipt, warning };
   }
   const task = await engine.get(id, wish.destination);

@@ -1,8 +1,10 @@
 import type { Broker, Delivery, Published } from '@redrive/engine';
 import type { DeliverRequest } from '@redrive/notifications';
+import type { Logger } from 'pino';
 import { systemClock } from 'redrive/internal';
 import { describe, expect, it } from 'vitest';
 import { readOutcome } from './delivery-outcome.ts';
+import { DeliveryTrouble } from './delivery-trouble.ts';
 import { deliverTo, destinationOf } from './destination.ts';
 
 const failure = { class: 'transient', code: 'HTTP_410', message: 'gone' } as const;
@@ -75,7 +77,7 @@ function brokerOf(published: Published, isReady = true) {
     },
   } as unknown as Broker;
   const parts = {
-    http: {} as Delivery,
+    http: { urgent: {} as Delivery, bulk: {} as Delivery },
     brokers: new Map([['queue', broker]]),
     clock: systemClock,
     timeoutMs: 100,
@@ -125,10 +127,91 @@ it('a destination is a URL, or a kind and an address', () => {
 
 it('without a destination a retry waits', async () => {
   const deliver = deliverTo(undefined, {
-    http: {} as Delivery,
+    http: { urgent: {} as Delivery, bulk: {} as Delivery },
     brokers: new Map(),
     clock: systemClock,
     timeoutMs: 1,
   });
   expect(await deliver(request)).toEqual({ outcome: 'not_sent', delayMs: 60_000 });
+});
+
+describe('A receiver that cannot be reached', () => {
+  it('is told once in the log, and as long as it lasts, with the cause and the setting', async () => {
+    const logged: string[] = [];
+    const log = { warn: say('warn'), info: say('info') } as unknown as Pick<
+      Logger,
+      'warn' | 'info'
+    >;
+    function say(level: string) {
+      return (text: string) => void logged.push(`${level}: ${text}`);
+    }
+    const url = 'http://ada:secret@127.0.0.1:9/deliver';
+    const trouble = new DeliveryTrouble(url, log);
+    const refused = {
+      type: 'failed',
+      failure: { ...failure, message: 'connect ECONNREFUSED 127.0.0.1:9', notExecuted: true },
+    } as const;
+    const outcomes = [refused, refused, { type: 'done' } as const, refused];
+    const http = { deliver: async () => outcomes.shift() } as unknown as Delivery;
+    const parts = {
+      http: { urgent: http, bulk: http },
+      brokers: new Map(),
+      clock: systemClock,
+      timeoutMs: 1000,
+      trouble,
+    };
+    const deliver = deliverTo(url, parts);
+    expect(await deliver(request)).toEqual({ outcome: 'not_sent', delayMs: 5000 });
+    expect(trouble.trouble).toMatch(
+      /NOTIFICATION_DELIVERY \(http:.*127\.0\.0\.1:9\/deliver\): connect ECONNREFUSED 127\.0\.0\.1:9\. They wait/,
+    );
+    expect(trouble.trouble).not.toContain('secret');
+    await deliver(request);
+    expect(logged).toHaveLength(1);
+    await deliver(request);
+    expect(trouble.trouble).toBeUndefined();
+    expect(logged.map((line) => line.slice(0, 5))).toEqual(['warn:', 'info:']);
+    // A stop cuts deliveries off: that is no trouble of the receiver.
+    const stopped = AbortSignal.abort();
+    await deliver({ ...request, signal: stopped });
+    expect(trouble.trouble).toBeUndefined();
+  });
+
+  it('is told of a queue without its broker', async () => {
+    const log = { warn: () => undefined, info: () => undefined };
+    const trouble = new DeliveryTrouble('queue:pushes', log);
+    const http = {} as Delivery;
+    const parts = {
+      http: { urgent: http, bulk: http },
+      brokers: new Map(),
+      clock: systemClock,
+      timeoutMs: 1000,
+      trouble,
+    };
+    await deliverTo('queue:pushes', parts)(request);
+    expect(trouble.trouble).toContain('no broker of the kind queue is set');
+  });
+});
+
+it('a retry is posted over the connections of its lane', async () => {
+  const posted: string[] = [];
+  const over = (lane: string) =>
+    ({
+      kind: 'http',
+      deliver: async () => {
+        posted.push(lane);
+        return { type: 'done' };
+      },
+    }) as Delivery;
+  const deliver = deliverTo('http://a.example/x', {
+    http: { urgent: over('urgent'), bulk: over('bulk') },
+    brokers: new Map(),
+    clock: systemClock,
+    timeoutMs: 1000,
+  });
+  for (const priority of ['critical', 'high', 'medium', 'low'] as const) {
+    const notification = { ...request.notification, priority };
+    expect(await deliver({ ...request, notification })).toEqual({ outcome: 'delivered' });
+  }
+  expect(posted).toEqual(['urgent', 'urgent', 'bulk', 'bulk']);
 });

@@ -1,15 +1,24 @@
 /** Where a due retry goes: a URL that delivers it, or a broker that takes it over. */
 import type { Broker, Delivery, Destination, Publication, Task } from '@redrive/engine';
-import type { Deliver, DeliverRequest } from '@redrive/notifications';
+import {
+  type Deliver,
+  type DeliverRequest,
+  type Lane,
+  laneOfPriority,
+} from '@redrive/notifications';
 import type { Clock } from 'redrive';
 import { AWAY_MS, type Delivered, readOutcome } from './delivery-outcome.ts';
+import type { DeliveryTrouble } from './delivery-trouble.ts';
 import { notificationOnWire } from './wire.ts';
 
 interface DestinationParts {
-  http: Delivery;
+  /** Each lane has connections of its own: a receiver that is slow with the one must not hold up the other. */
+  http: Readonly<Record<Lane, Delivery>>;
   brokers: ReadonlyMap<string, Broker>;
   clock: Clock;
   timeoutMs: number;
+  /** Told of each one, whether it could be sent. */
+  trouble?: Pick<DeliveryTrouble, 'notSent' | 'sent'>;
 }
 
 /** While nobody says where to: it waits, and goes as soon as somebody does. */
@@ -24,17 +33,27 @@ export function destinationOf(text: string): Destination {
 export function deliverTo(text: string | undefined, parts: DestinationParts): Deliver {
   if (text === undefined) return async () => ({ outcome: 'not_sent', delayMs: NOWHERE_MS });
   const destination = destinationOf(text);
-  if (destination.kind === 'http') return (request) => post(destination, request, parts);
-  return (request) => publish(destination, request, parts);
+  const send = destination.kind === 'http' ? post : publish;
+  return async (request) => {
+    const { why, ...delivered } = await send(destination, request, parts);
+    if (delivered.outcome !== 'not_sent') parts.trouble?.sent();
+    // What is cut off by a stop says nothing about the other end.
+    else if (!request.signal.aborted) parts.trouble?.notSent(why ?? 'it was not taken');
+    return delivered;
+  };
 }
+
+/** `why` nothing was sent. */
+type Sent = Delivered & { why?: string | undefined };
 
 async function post(
   to: Destination,
   request: DeliverRequest,
   { http, clock, timeoutMs }: DestinationParts,
-): Promise<Delivered> {
+): Promise<Sent> {
   const endsMs = clock.monotonic() + timeoutMs;
-  const outcome = await http.deliver(taskOf(to, request), {
+  const lane = laneOfPriority[request.notification.priority];
+  const outcome = await http[lane].deliver(taskOf(to, request), {
     signal: request.signal,
     attempt: request.attempt,
     maxAttempts: request.attempt,
@@ -42,16 +61,25 @@ async function post(
       return Math.max(0, endsMs - clock.monotonic());
     },
   });
-  return readOutcome(outcome);
+  const failure = 'failure' in outcome ? outcome.failure : undefined;
+  return { ...readOutcome(outcome), why: failure?.message ?? failure?.code };
 }
 
 async function publish(
   to: Destination,
   request: DeliverRequest,
   { brokers, timeoutMs }: DestinationParts,
-): Promise<Delivered> {
+): Promise<Sent> {
   const broker = brokers.get(to.kind);
-  if (!broker?.isReady) return { outcome: 'not_sent', delayMs: AWAY_MS };
+  if (!broker) {
+    return {
+      outcome: 'not_sent',
+      delayMs: AWAY_MS,
+      why: `no broker of the kind ${to.kind} is set`,
+    };
+  }
+  const away = 'the broker cannot be reached';
+  if (!broker.isReady) return { outcome: 'not_sent', delayMs: AWAY_MS, why: away };
   const [answer] = broker.publish(
     [
       {
@@ -83,7 +111,7 @@ async function publish(
     case 'unknown':
     case 'lost':
     case 'away':
-      return { outcome: 'not_sent', delayMs: AWAY_MS };
+      return { outcome: 'not_sent', delayMs: AWAY_MS, why: published.failure?.message ?? away };
   }
 }
 

@@ -10,9 +10,12 @@ import {
 } from '@redrive/engine';
 import {
   createNotifications,
+  type Lane,
+  lanes,
   type NotificationOptions,
   type NotificationRepository,
   type Notifications,
+  queueNames,
   type Sinks,
 } from '@redrive/notifications';
 import type { Logger } from 'pino';
@@ -21,9 +24,12 @@ import type { NotificationCounts } from '../observe/metrics/notification-counts.
 import { databaseFile } from '../settings/data-dir.ts';
 import { brokerSettingOf } from '../settings/notifications.ts';
 import type { Settings } from '../settings/settings.ts';
+import { DeliveryTrouble } from './delivery-trouble.ts';
+import type { NotificationTimes } from '../wiring-options.ts';
 import { deliverTo, destinationOf, keyFor } from './destination.ts';
-import { addItem, replayDelivery } from './inbox.ts';
+import { addItem, NOTIFICATION, replayDelivery } from './inbox.ts';
 import { consumeReports, readReport } from './intake.ts';
+import { storeTime } from './store-time.ts';
 
 interface NotificationParts {
   settings: Settings;
@@ -31,9 +37,10 @@ interface NotificationParts {
   log: Logger;
   counts: NotificationCounts;
   store: Store;
-  http: Delivery;
+  http: Readonly<Record<Lane, Delivery>>;
   /** By the kind of their destinations. */
   brokers: ReadonlyMap<string, Broker>;
+  times?: Partial<NotificationTimes>;
 }
 
 export interface ServiceNotifications {
@@ -50,25 +57,38 @@ export interface ServiceNotifications {
 
 const DAY_MS = 86_400_000;
 const DELIVER_MS = 30_000;
-/** Of the keys in Redis. */
-const URGENT_PREFIX = 'redrive:notifications:urgent:';
 const priorities = ['critical', 'high', 'medium', 'low'] as const;
 
 /** Undefined while NOTIFICATIONS is off. */
 export async function createServiceNotifications(
   parts: NotificationParts,
 ): Promise<ServiceNotifications | undefined> {
-  const { settings, clock, log, counts, http, brokers } = parts;
+  const { settings, clock, log, counts, http, brokers, times = {} } = parts;
   if (settings.notifications === 'off') return undefined;
   let engine: Engine | undefined;
   let consumer: Consumer | undefined;
   let isStarted = false;
   const { deviceServiceUrl: url, notificationDelivery, only } = settings;
+  const sending =
+    notificationDelivery === undefined ? undefined : new DeliveryTrouble(notificationDelivery, log);
+  const {
+    deliverTimeoutMs = DELIVER_MS,
+    queueLeaseMs: _,
+    sessionTimeoutMs: __,
+    ...shorter
+  } = times;
   const service = createNotifications({
     repository: await repositoryOf(parts),
     queues: await queuesOf(parts),
-    deliver: deliverTo(notificationDelivery, { http, brokers, clock, timeoutMs: DELIVER_MS }),
-    deliverTimeoutMs: DELIVER_MS + 1000,
+    deliver: deliverTo(notificationDelivery, {
+      http,
+      brokers,
+      clock,
+      timeoutMs: deliverTimeoutMs,
+      ...(sending ? { trouble: sending } : {}),
+    }),
+    deliverTimeoutMs: deliverTimeoutMs + 1000,
+    ...shorter,
     ...sinksOf(parts, () => engine),
     policies: policiesOf(settings),
     existing: settings.notificationExisting,
@@ -76,7 +96,7 @@ export async function createServiceNotifications(
     retentionMs: settings.notificationRetentionDays * DAY_MS,
     consume: only === undefined || only === 'dispatch',
     seed: () => engine?.stats().seed ?? 0,
-    clock,
+    clock: storeTime(clock, () => engine?.stats().clockSkewMs),
     log,
     on: (event) => counts.heard(event),
     ...(settings.audit ? { audit: (entry) => engine?.audit(entry) } : {}),
@@ -91,17 +111,19 @@ export async function createServiceNotifications(
     get troubles() {
       const { trouble } = service.stats();
       const nowhere = 'NOTIFICATION_DELIVERY is not set: retries that are due wait until it is.';
-      const waiting = 'The repository or a lane has not been reached yet.';
+      const waiting = `They have not started: ${placesOf(settings)} could not be reached yet. The log says why.`;
       return [
         ...(isStarted ? [] : [waiting]),
         ...(notificationDelivery === undefined ? [nowhere] : []),
         ...(trouble === undefined ? [] : [trouble]),
+        ...(sending?.trouble === undefined ? [] : [sending.trouble]),
       ];
     },
     attach: (to) => {
       engine = to;
     },
     start: async () => {
+      if (!isStarted) for (const lane of lanes) watchLane(lane, service, engine!, log);
       await service.start();
       isStarted = true;
       consumer = await intakeOf(parts, service, engine!);
@@ -109,8 +131,29 @@ export async function createServiceNotifications(
     stop: async () => {
       await consumer?.stop();
       await service.stop();
+      await Promise.all([http.urgent.close?.(), http.bulk.close?.()]);
     },
   };
+}
+
+/** Where their records and waits are, by the settings that say so. */
+function placesOf({ mongodbUrl, databaseUrl, redisUrl, kafkaBrokers }: Settings): string {
+  const given = { MONGODB_URL: mongodbUrl, REDIS_URL: redisUrl, KAFKA_BROKERS: kafkaBrokers };
+  const names = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : name));
+  const store = databaseUrl === undefined ? 'the file of the store' : 'DATABASE_URL';
+  return names.length > 0 ? names.join(' or ') : store;
+}
+
+/** An operator pauses and resumes it as every other lane, for all instances. */
+function watchLane(lane: Lane, service: Notifications, engine: Engine, log: Logger): void {
+  engine.watchLane(`${NOTIFICATION}:${lane}`, {
+    running: () => service.stats().lanes[lane].running,
+    paused: (isPaused) => {
+      const failed = (err: unknown) =>
+        log.warn({ err, lane }, 'a lane of notifications could not be paused or resumed');
+      void (isPaused ? service.pause(lane) : service.resume(lane)).catch(failed);
+    },
+  });
 }
 
 async function repositoryOf({
@@ -139,17 +182,24 @@ async function repositoryOf({
 async function queuesOf(
   parts: NotificationParts,
 ): Promise<{ urgent: DelayQueue; bulk: DelayQueue }> {
-  const { store, settings, clock, log } = parts;
-  const inStore = (name: string) =>
-    storeDelayQueue(store, { name: `notifications.${name}`, clock, log });
-  const { redisUrl: url, kafkaBrokers } = settings;
+  const { store, settings, clock, log, times: { queueLeaseMs, sessionTimeoutMs } = {} } = parts;
+  const { redisUrl: url, kafkaBrokers, notificationPrefix } = settings;
+  const names = queueNames(notificationPrefix);
+  const lease = queueLeaseMs === undefined ? {} : { leaseMs: queueLeaseMs };
+  const inStore = (lane: Lane) =>
+    storeDelayQueue(store, { name: names.store[lane], clock, log, ...lease });
   const inRedis = async (to: string) => {
     const { redisDelayQueue } = await import('@redrive/engine/redis');
-    return redisDelayQueue({ url: to, prefix: URGENT_PREFIX, clock, log });
+    return redisDelayQueue({ url: to, prefix: names.redis.urgent, clock, log, ...lease });
   };
   const inKafka = async () => {
     const { kafkaBulkQueue } = await import('../kafka-wiring.ts');
-    return kafkaBulkQueue(settings, { clock, log });
+    return kafkaBulkQueue(settings, {
+      prefix: names.kafka.bulk,
+      clock,
+      log,
+      ...(sessionTimeoutMs === undefined ? {} : { sessionTimeout: sessionTimeoutMs }),
+    });
   };
   return {
     urgent: url === undefined ? inStore('urgent') : await inRedis(url),

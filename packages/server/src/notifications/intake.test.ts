@@ -70,8 +70,9 @@ describe('reports through a broker', () => {
     await send(report);
     await send({ ...report, notification_id: 'nobody' });
     await send('nonsense');
-    await vi.waitFor(() =>
-      expect(counted.toSorted()).toEqual(['taken', 'unreadable', 'unreadable']),
+    await vi.waitFor(
+      () => expect(counted.toSorted()).toEqual(['taken', 'unreadable', 'unreadable']),
+      { timeout: 20_000 },
     );
     expect(await service.get('n1')).toMatchObject({ status: 'retrying' });
     const { items } = await engine.inbox.items({ limit: 10 });

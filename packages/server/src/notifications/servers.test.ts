@@ -191,11 +191,11 @@ async function expectInMongo(url: string, ids: readonly string[]): Promise<void>
   }
 }
 
-async function urgentKeys(url: string): Promise<string[]> {
+async function urgentKeys(url: string, prefix = 'notifications'): Promise<string[]> {
   const client = createClient({ url });
   await client.connect();
   try {
-    return await client.keys('redrive:notifications:urgent:*');
+    return await client.keys(`redrive:${prefix}:urgent:*`);
   } finally {
     await client.close();
   }
@@ -206,6 +206,14 @@ describeService('Redis', () => {
     const REDIS_URL = await sharedServer('Redis');
     await expectRetries(await started({ REDIS_URL }));
     expect((await urgentKeys(REDIS_URL)).length).toBeGreaterThan(0);
+  }, 90_000);
+
+  it('keeps the urgent lanes of two deployments apart', async () => {
+    const REDIS_URL = await sharedServer('Redis');
+    const prefix = `shop-${randomUUID()}`;
+    expect(await urgentKeys(REDIS_URL, prefix)).toEqual([]);
+    await expectRetries(await started({ REDIS_URL, NOTIFICATION_PREFIX: prefix }));
+    expect(await urgentKeys(REDIS_URL, prefix)).toEqual([`redrive:${prefix}:urgent:meta`]);
   }, 90_000);
 
   it('is looked at by the doctor, with how it keeps what waits', async () => {

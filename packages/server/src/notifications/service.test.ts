@@ -41,7 +41,10 @@ afterEach(async () => {
   rmSync(cwd, { recursive: true, force: true });
 });
 
-const fast = { 'notification.critical': { base: '50ms', cap: '50ms', maxAttempts: 3 } } as const;
+const fast = {
+  'notification.critical': { base: '50ms', cap: '50ms', maxAttempts: 3 },
+  'notification.low': { base: '300ms', cap: '300ms', maxAttempts: 3 },
+} as const;
 
 async function started(env: Record<string, string> = {}) {
   const reading = await readSettings({
@@ -97,9 +100,12 @@ describe('notifications on SQLite alone', () => {
       body: { decision: 'scheduled', lane: 'urgent', retry_count: 1, status: 'retrying' },
     });
     expect(textAt(report.body, 'explanation')).toContain('Attempt 1 of 3 failed (E, unknown)');
-    await vi.waitFor(async () => {
-      expect((await ask('/api/v1/notifications/n1')).body).toMatchObject({ status: 'delivered' });
-    });
+    await vi.waitFor(
+      async () => {
+        expect((await ask('/api/v1/notifications/n1')).body).toMatchObject({ status: 'delivered' });
+      },
+      { timeout: 20_000 },
+    );
     expect(received).toMatchObject([
       {
         body: {
@@ -139,7 +145,7 @@ describe('notifications on SQLite alone', () => {
     });
     await ask('/api/v1/notifications/n1/failures', failure());
     const open = async () => listAt((await ask('/api/v1/review?reason=DEAD_TOKEN')).body, 'items');
-    await vi.waitFor(async () => expect(await open()).toHaveLength(1));
+    await vi.waitFor(async () => expect(await open()).toHaveLength(1), { timeout: 20_000 });
     const [found] = await open();
     expect(found).toMatchObject({ lane: 'notification:critical', error: { code: 'Unregistered' } });
     expect((await ask('/api/v1/notifications/n1')).body).toMatchObject({
@@ -148,9 +154,12 @@ describe('notifications on SQLite alone', () => {
     });
     const id = textAt(found, 'id');
     expect((await ask(`/api/v1/review/${id}/replay`, {})).status).toBeLessThan(300);
-    await vi.waitFor(async () => {
-      expect((await ask('/api/v1/notifications/n1')).body).toMatchObject({ status: 'delivered' });
-    });
+    await vi.waitFor(
+      async () => {
+        expect((await ask('/api/v1/notifications/n1')).body).toMatchObject({ status: 'delivered' });
+      },
+      { timeout: 20_000 },
+    );
     // Attempt numbers go on.
     expect(received.map(({ body }) => at(body, 'attempt_number'))).toEqual([2, 3]);
     const metrics = textAt((await ask('/metrics')).body);
@@ -161,12 +170,15 @@ describe('notifications on SQLite alone', () => {
     const ask = await started({ NOTIFICATION_DELIVERY: 'http://127.0.0.1:9/nobody' });
     await ask('/api/v1/notifications', item());
     await ask('/api/v1/notifications/n1/failures', failure());
-    await vi.waitFor(async () => {
-      const { body } = await ask('/metrics');
-      expect(body).toContain(
-        'redrive_notification_postponed_total{lane="urgent",reason="not_sent"}',
-      );
-    });
+    await vi.waitFor(
+      async () => {
+        const { body } = await ask('/metrics');
+        expect(body).toContain(
+          'redrive_notification_postponed_total{lane="urgent",reason="not_sent"}',
+        );
+      },
+      { timeout: 20_000 },
+    );
     await services.pop()!.stop();
     const again = await started();
     await vi.waitFor(
@@ -196,5 +208,28 @@ describe('notifications on SQLite alone', () => {
       ok: true,
       detail: 'NOTIFICATION_DELIVERY is not set: retries that are due wait until it is.',
     });
+  });
+
+  it('wait while an operator has paused their lane, also after a restart', async () => {
+    const first = await started();
+    const urgent = { lane: 'notification:urgent', state: 'closed' };
+    const bulk = { lane: 'notification:bulk', state: 'closed' };
+    expect((await first('/api/v1/lanes')).body).toMatchObject({ items: [bulk, urgent] });
+    const paused = await first('/api/v1/lanes/notification:urgent/pause', {});
+    expect(paused).toMatchObject({ status: 200, body: { known: true } });
+    const ask = await started();
+    await ask('/api/v1/notifications', item());
+    await ask('/api/v1/notifications/n1/failures', failure());
+    expect((await ask('/api/v1/retries')).body).toMatchObject({ items: [] });
+    await services[0]!.stop();
+    const { body } = await ask('/api/v1/lanes?state=paused');
+    expect(body).toMatchObject({ items: [{ ...urgent, state: 'paused' }] });
+    // One of the other lane, which is due later, is delivered meanwhile.
+    await ask('/api/v1/notifications', item({ id: 'n2', priority: 'low' }));
+    await ask('/api/v1/notifications/n2/failures', failure());
+    await vi.waitFor(() => expect(received).not.toEqual([]));
+    expect(received).toMatchObject([{ body: { notification_id: 'n2' } }]);
+    await ask('/api/v1/lanes/notification:urgent/resume', {});
+    await vi.waitFor(() => expect(received).toHaveLength(2));
   });
 });

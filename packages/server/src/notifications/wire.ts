@@ -21,16 +21,17 @@ import type {
 
 type GivenItem = Static<typeof NotificationItem>;
 
+/** Also of an item with faults: whoever looks for all of them asks what the rest would be. */
 export function newNotificationOf(item: GivenItem): NewNotification {
   const { id, recipient, priority, notification, data, source, idempotency_key, ttl, ttl_ms } =
     item;
   const { expires_at, scheduled_at, quiet_hours } = item;
   const ttlMs = ttl_ms ?? (ttl === undefined ? undefined : ttl * 1000);
-  const { device_ids, quiet_hours: ofUser } = recipient;
+  const { user_id, device_ids, quiet_hours: ofUser } = Object(recipient) as typeof recipient;
   return {
     ...(id === undefined ? {} : { id }),
     recipient: {
-      userId: recipient.user_id,
+      userId: user_id,
       ...(device_ids === undefined ? {} : { deviceIds: device_ids }),
       ...(ofUser === undefined ? {} : { quietHours: quietHoursOf(ofUser) }),
     },
@@ -47,7 +48,8 @@ export function newNotificationOf(item: GivenItem): NewNotification {
   };
 }
 
-function quietHoursOf({ from, to, time_zone }: Static<typeof GivenQuietHours>): QuietHours {
+function quietHoursOf(given: Static<typeof GivenQuietHours>): QuietHours {
+  const { from, to, time_zone } = Object(given) as typeof given;
   return { from, to, timeZone: time_zone };
 }
 

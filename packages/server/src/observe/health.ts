@@ -16,6 +16,8 @@ export interface BrokerWithState {
 /** What is known of routing: what is wrong with its policies and its store of sessions, in sentences. */
 export interface RoutingWithState {
   readonly troubles: readonly string[];
+  /** Why the gateway cannot serve a single request; undefined: it can, or there is none. */
+  readonly gatewayTrouble?: string | undefined;
 }
 
 /** What is known of notifications, in sentences. */
@@ -49,7 +51,7 @@ const NOBODY = '00000000-0000-0000-0000-000000000000';
 const NOWHERE = { kind: 'queue', address: 'redrive.health' };
 
 /**
- * Whether this instance can do its work, and what is wrong. `started`, `store`, `broker`, `nats` and `kafka` make it not ready. `sources`,
+ * Whether this instance can do its work, and what is wrong. `started`, `store`, `broker`, `nats`, `kafka` and `gateway` make it not ready. `sources`,
  * `outbox`, `audit`, `clock`, `inbox`, `routing`, `notifications` and `cyoda` only warn: another instance would be no better, and requests are served all
  * the same, so traffic must not be taken away for it.
  */
@@ -119,6 +121,10 @@ export class HealthChecks implements Health {
       this.#inboxCheck(),
       ...(this.#member ? [memberCheck(this.#member)] : []),
       ...(this.#routing ? [troublesCheck('routing', this.#routing)] : []),
+      // A rollout must stop here: what comes in by the gateway would all be refused.
+      ...(this.#routing?.gatewayTrouble === undefined
+        ? []
+        : [check('gateway', this.#routing.gatewayTrouble)]),
       ...(this.#notifications ? [troublesCheck('notifications', this.#notifications)] : []),
     ];
     return { ready: checks.every(({ ok }) => ok), checks };

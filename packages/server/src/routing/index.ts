@@ -35,6 +35,8 @@ export interface Routing<Input = unknown, Output = unknown> {
   readonly counts: RouteCounts;
   /** What is wrong with policies and with the store of sessions, in sentences. */
   readonly troubles: readonly string[];
+  /** Why a gateway could serve no request; undefined: there is a policy in force. */
+  readonly gatewayTrouble: string | undefined;
   /** A decision by a policy of the caller's own. It knows no state; it is counted and audited. */
   decideInline(policy: unknown, context: RouteContext, options: InlineOptions): RouteDecision;
   /** Reads the policies, and watches them from now on. */
@@ -78,6 +80,9 @@ export async function createRouting<Input = unknown, Output = unknown>(
     get troubles() {
       return routers ? troublesOf(routers, sessions) : [];
     },
+    get gatewayTrouble() {
+      return routers && gatewayTroubleOf(routers);
+    },
     decideInline(data, context, { seed, detailLevel }) {
       const policy = parseRoutingPolicy(data);
       const nowMs = clock.now();
@@ -120,6 +125,15 @@ function* statesOf(routers: Pick<RouterSet, 'list'>) {
       yield { policy, provider, state };
     }
   }
+}
+
+function gatewayTroubleOf(routers: Pick<RouterSet, 'list'>): string | undefined {
+  const entries = routers.list();
+  if (entries.some(({ router }) => router !== undefined)) return undefined;
+  const what = 'No routing policy is in force, so the gateway can serve no request.';
+  const bad = entries.find(({ fault }) => fault !== undefined);
+  if (!bad) return `${what} Put <policy_id>.json into ROUTING_DIR.`;
+  return `${what} ${bad.id}.json: ${bad.fault!.message}`;
 }
 
 function troublesOf(

@@ -82,6 +82,8 @@ describe('the settings of Kafka', () => {
       { NOTIFICATION_DEAD_LETTERS: 'https://a.example' },
       /NOTIFICATION_DEAD_LETTERS: .* is not `queue/,
     ],
+    [{ NOTIFICATION_PREFIX: 'a:b' }, /NOTIFICATION_PREFIX: 'a:b' is not 1 to 80 letters/],
+    [{ NOTIFICATION_PREFIX: 'x'.repeat(81) }, /NOTIFICATION_PREFIX/],
     [{ NOTIFICATION_EVENTS: 'topic' }, /NOTIFICATION_EVENTS: 'topic' is not `queue:NAME`/],
   ])('refuse %j', async (env, fault) => {
     expect((await faultsOf(env)).join('\n')).toMatch(fault);
@@ -125,9 +127,33 @@ describe('the settings of Kafka', () => {
       'NOTIFICATION_DEAD_LETTERS: has no effect without RABBITMQ_URL.',
       'NOTIFICATION_EVENTS: has no effect without NATS_URL.',
     ]);
-    expect((await settingsOf({ NOTIFICATIONS: 'on' })).warnings).toEqual([]);
+    expect((await settingsOf({ NOTIFICATIONS: 'on' })).warnings).toHaveLength(1);
     const delivery = { NOTIFICATIONS: 'on', NOTIFICATION_DELIVERY: 'kafka:a', KAFKA_BROKERS };
     expect((await settingsOf(delivery)).warnings).toEqual([]);
+  });
+
+  it('warn a deployment with a prefix that shares the topic of its reports', async () => {
+    const NOTIFICATION_DELIVERY = 'kafka:pushes';
+    const shop = {
+      NOTIFICATIONS: 'on',
+      NOTIFICATION_PREFIX: 'shop',
+      KAFKA_BROKERS,
+      NOTIFICATION_DELIVERY,
+    };
+    const { warnings, settings } = await settingsOf(shop);
+    expect(settings.notificationPrefix).toBe('shop');
+    expect(warnings.join()).toContain('Give each a topic of its own.');
+    const own = { ...shop, NOTIFICATION_REPORTS: 'kafka:shop-reports' };
+    expect((await settingsOf(own)).warnings).toEqual([]);
+    expect(
+      (
+        await settingsOf({
+          ...shop,
+          KAFKA_BROKERS: '',
+          NOTIFICATION_DELIVERY: 'http://127.0.0.1:9/push',
+        })
+      ).warnings,
+    ).toEqual([]);
   });
 
   it('know a slip', async () => {

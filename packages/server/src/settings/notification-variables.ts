@@ -17,6 +17,16 @@ export const notificationVariables = {
     about:
       'The retry service of notifications, at `/api/v1/notifications`. Its records are kept in `MONGODB_URL`, else in PostgreSQL or in the data folder.',
   },
+  notificationPrefix: {
+    env: 'NOTIFICATION_PREFIX',
+    kind: 'text',
+    maxBytes: 80,
+    pattern: /^[\w.-]+$/,
+    takes: '1 to 80 letters, digits, dots, dashes and underscores',
+    default: 'notifications',
+    about:
+      'Goes into the names of the queues of notifications: rows of the store, keys of Redis, topics and consumer groups of Kafka. Deployments that share one Redis or one Kafka need different ones. All instances of a deployment need the same.',
+  },
   notificationDelivery: {
     env: 'NOTIFICATION_DELIVERY',
     kind: 'text',

@@ -25,11 +25,27 @@ export function brokerSettingOf(
 
 /** Where somebody has named a place that nothing goes to, or comes from. */
 export function checkNotifications(settings: Settings, written: ReadonlySet<string>): string[] {
-  if (settings.notifications === 'off') return [];
-  return places.flatMap((name) => {
+  if (settings.notifications === 'off') {
+    // Whoever has written `off` knows.
+    if (written.has(variables.notifications.env)) return [];
+    const idle = places.map((name) => variables[name].env).filter((env) => written.has(env));
+    return idle.length === 0 ? [] : [`${idle.join(', ')}: has no effect without NOTIFICATIONS=on.`];
+  }
+  const nowhere =
+    'NOTIFICATION_DELIVERY is not set: retries of notifications that are due wait until it is. Set it to the URL of a receiver.';
+  const { notificationPrefix, notificationReports, kafkaBrokers } = settings;
+  // Whoever needs a prefix shares a server with others.
+  const isShared =
+    notificationPrefix !== variables.notificationPrefix.default &&
+    kafkaBrokers !== undefined &&
+    !written.has(variables.notificationReports.env);
+  const shared = `NOTIFICATION_REPORTS: is not set, and NOTIFICATION_PREFIX is. Deployments that share ${notificationReports} take each other's reports. Give each a topic of its own.`;
+  const idle = places.flatMap((name) => {
     const { env } = variables[name];
     const broker = brokerSettingOf(settings[name] ?? '', settings);
     if (!written.has(env) || !broker || broker.isGiven) return [];
     return [`${env}: has no effect without ${broker.env}.`];
   });
+  const delivery = settings.notificationDelivery === undefined ? [nowhere] : [];
+  return [...delivery, ...idle, ...(isShared ? [shared] : [])];
 }

@@ -403,13 +403,24 @@ describe('warnings', () => {
       REDRIVE_DATADIR: 'x',
       REDRIVE_MAX_PAYLOAD_BYTE: '1',
       REDRIVE_NONSENSE: 'x',
-      RABBITMQ_ULR: 'not ours to judge',
+      REDRIVE_PROT: '9000',
+      REDRIVE_DATABASE_URL: 'x',
+      RABITMQ_URL: 'x',
+      NOTIFICATION: 'on',
+      HTTP_PROXY: 'not ours',
+      REDIS_URL: 'redis://127.0.0.1',
+      REDIS_URI: 'of somebody else, since ours is set',
+      PATH: '/bin',
     });
     expect(reading.warnings).toEqual([
       'DATABSE_URL is not a setting of Redrive, and is ignored. Did you mean DATABASE_URL?',
       'REDRIVE_DATADIR is not a setting of Redrive, and is ignored. Did you mean REDRIVE_DATA_DIR?',
       'REDRIVE_MAX_PAYLOAD_BYTE is not a setting of Redrive, and is ignored. Did you mean REDRIVE_MAX_PAYLOAD_BYTES?',
       'REDRIVE_NONSENSE is not a setting of Redrive, and is ignored.',
+      'REDRIVE_PROT is not a setting of Redrive, and is ignored. Did you mean HTTP_PORT?',
+      'REDRIVE_DATABASE_URL is not a setting of Redrive, and is ignored. Did you mean DATABASE_URL?',
+      'RABITMQ_URL is not a setting of Redrive, and is ignored. Did you mean RABBITMQ_URL?',
+      'NOTIFICATION is not a setting of Redrive, and is ignored. Did you mean NOTIFICATIONS?',
     ]);
   });
 
@@ -419,6 +430,18 @@ describe('warnings', () => {
       'BASE_DELAY_MS (70000) is over MAX_DELAY_MS (60000): every delay is 60000 ms.',
       'DEAD_LETTER_EXCHANGE: has no effect without RABBITMQ_URL.',
     ]);
+  });
+
+  it('are given for notifications that go nowhere, or are off', async () => {
+    expect((await read({ NOTIFICATIONS: 'on' })).warnings).toEqual([
+      expect.stringMatching(/^NOTIFICATION_DELIVERY is not set/),
+    ]);
+    const to = { NOTIFICATION_DELIVERY: 'http://127.0.0.1:9000/deliver' };
+    expect((await read({ NOTIFICATIONS: 'on', ...to })).warnings).toEqual([]);
+    expect((await read(to)).warnings).toEqual([
+      'NOTIFICATION_DELIVERY: has no effect without NOTIFICATIONS=on.',
+    ]);
+    expect((await read({ NOTIFICATIONS: 'off', ...to })).warnings).toEqual([]);
   });
 
   it('are given for a lane or a secret of a host that may not be connected to', async () => {

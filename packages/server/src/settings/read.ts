@@ -58,7 +58,7 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
   const fileName = file.type === 'none' ? '' : file.name;
   warnings.push(...(await exposures(input.cwd, fileName === '' ? ['.env'] : ['.env', fileName])));
   if (file.type === 'loaded' && file.warning !== undefined) warnings.push(file.warning);
-  warnings.push(...unknownVariables(env, given(dotenv.variables)));
+  warnings.push(...unknownVariables(env));
   for (const name of Object.keys(config)) {
     if (!isKnown(name)) addFault(name, fileName, unknownKey(name), 'UNKNOWN_FIELD');
   }
@@ -182,20 +182,27 @@ const envNames: readonly string[] = [
   ...Object.keys(otherNames),
 ];
 
-/** Ours by their prefix, and those of `.env` that look like a slip: the environment is full of others' names. */
-function unknownVariables(
-  env: Readonly<Record<string, string>>,
-  dotenv: Readonly<Record<string, string>>,
-): string[] {
+/** Settings without the prefix, by the names with it: `REDRIVE_DATABASE_URL`. And what elsewhere is called so. */
+const otherwiseNamed: ReadonlyMap<string, string> = new Map([
+  ...envNames
+    .filter((name) => !name.startsWith('REDRIVE_'))
+    .map((name) => [`REDRIVE_${name}`, name] as const),
+  ['REDRIVE_PORT', variables.port.env],
+]);
+
+/** Ours by their prefix, and those that look like a slip of a setting that is not set: the environment is full of others' names. */
+function unknownVariables(env: Readonly<Record<string, string>>): string[] {
   return Object.keys(env)
     .filter((name) => !envNames.includes(name))
     .flatMap((name) => {
-      const near = nearestName(name, envNames);
-      const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-      // A program beside us may have CYODA_, NATS_ and KAFKA_ variables of its own.
-      const isSlip = near !== undefined && (name in dotenv || /^(CYODA|NATS|KAFKA)_/.test(name));
-      const isMeant = /^(REDRIVE|CRITERION)_/.test(name) || isSlip;
-      return isMeant ? [`${name} is not a setting of Redrive, and is ignored.${hint}`] : [];
+      const isOurs = /^(REDRIVE|CRITERION)_/.test(name);
+      const near = nearestName(name, isOurs ? [...envNames, ...otherwiseNamed.keys()] : envNames);
+      const meant = near === undefined ? undefined : (otherwiseNamed.get(near) ?? near);
+      const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
+      const isSlip = meant !== undefined && env[meant] === undefined;
+      return isOurs || isSlip
+        ? [`${name} is not a setting of Redrive, and is ignored.${hint}`]
+        : [];
     });
 }
 

@@ -114,6 +114,8 @@ export interface Settings {
   redisUrl?: string;
 
   notifications: 'off' | 'on';
+  /** In the names of their queues. */
+  notificationPrefix: string;
   /** A URL, `queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`. */
   notificationDelivery?: string;
   /** No URL, as those below. */

@@ -64,6 +64,7 @@ export const commands: readonly Command[] = [
         none: isFiltered ? 'There is no such lane.' : 'Nothing was sent anywhere yet.',
       });
       if (lanes.length === options.limit) output.say(await countText(client));
+      if (lanes.length > 0) output.say('', ...legendOf(lanes));
       return exits.ok;
     },
   }),
@@ -123,6 +124,21 @@ async function resumedText(name: string, client: Client): Promise<string> {
   if (note === '') return `${shown(name)} delivers again.`;
   const why = lane?.state === 'open' ? `its breaker is open, and it is ${note}` : note;
   return `${shown(name)} is not paused, but ${why}.`;
+}
+
+/** The breaker gives the states their names, and not everybody knows which way round they are. */
+const meanings: Readonly<Record<string, string>> = {
+  closed: 'it delivers as usual; its breaker is closed.',
+  open: 'it rests, since deliveries failed too often; its breaker is open.',
+  probing: 'one delivery at a time tries whether it works again.',
+  paused: 'an operator stopped it; redrive lanes resume lets it go on.',
+  NO_HANDLER: 'the instance that was asked cannot deliver there; for a queue it has no broker.',
+};
+
+function legendOf(lanes: readonly LaneView[]): string[] {
+  const there = new Set<string>(lanes.map(({ state }) => state));
+  const known = Object.entries(meanings).filter(([state]) => there.has(state));
+  return known.map(([state, meaning]) => `${state}: ${meaning}`);
 }
 
 function rowOf(view: LaneView) {

@@ -187,6 +187,15 @@ Seed 3. Next context:
 });
 
 describe('redrive route play', () => {
+  it('knows which status was meant, and takes words of its own', async () => {
+    const misspelt = await redrive(['play', 'llm.json', '--fail', 'primary:tiemout']);
+    expect(misspelt.code).toBe(2);
+    expect(misspelt.err).toContain("Did you mean 'timeout'?");
+    const own = await redrive(['play', 'llm.json', '--fail', 'primary:content_filter']);
+    expect(own.code).not.toBe(2);
+    expect((await redrive(['play', 'llm.json', '--fail', 'primary:504'])).code).not.toBe(2);
+  });
+
   it('draws calls and waits to scale, with the reason of each step', async () => {
     const { code, out } = await redrive(['play', 'llm.json', '--fail', 'primary:timeout,503']);
     expect(code).toBe(0);

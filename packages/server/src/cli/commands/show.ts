@@ -16,6 +16,7 @@ import {
   timelineLine,
 } from '../views.ts';
 import type { TaskDetail } from '../wire.ts';
+import { wholeId } from '../tasks/task-id.ts';
 
 const SHOWN_LINES = 40;
 
@@ -24,6 +25,7 @@ export const commands = [
     name: 'show',
     summary: 'Show a task, its attempts and its payload.',
     usage: 'show <message_id>',
+    about: 'The id, or how it begins, as long as only one task has such an id.',
     options: {
       queue: {
         kind: 'text',
@@ -41,8 +43,9 @@ export const commands = [
     async run({ positionals, options, json }, io) {
       const client = clientOf(options, io);
       const output = outputOf(io, json);
-      const path = `/api/v1/retries/${encodeURIComponent(positionals[0]!)}`;
       const { queue, destination } = options;
+      const id = await wholeId(client, positionals[0]!, { queue });
+      const path = `/api/v1/retries/${encodeURIComponent(id)}`;
       const task = client.as(isTaskDetail, await client.get(path, { queue, destination }));
       output.data(task);
       output.say(...taskLines(task, client.nowMs(), options.full, output));

@@ -56,6 +56,7 @@ export const commands = [
         summary: 'How often it is tried again.',
       },
       in: { kind: 'duration', value: 'time', summary: 'Not before this time has passed.' },
+      delay: { kind: 'duration', value: 'time', summary: 'The same as --in.' },
       'due-at': { kind: 'text', value: 'time', summary: 'Not before then: 2030-01-31T12:00:00Z.' },
       'expires-in': { kind: 'duration', value: 'time', summary: 'Not after this time has passed.' },
       'ordering-key': {
@@ -200,6 +201,7 @@ function fieldsOf(options: {
   policy: string | undefined;
   'max-retries': number | undefined;
   in: number | undefined;
+  delay: number | undefined;
   'due-at': string | undefined;
   'expires-in': number | undefined;
   'ordering-key': string | undefined;
@@ -208,8 +210,18 @@ function fieldsOf(options: {
   error: string | undefined;
   class: (typeof classes)[number] | undefined;
 }): Record<string, unknown> {
-  const { in: inMs, 'due-at': at, 'expires-in': expiresMs, policy, header } = options;
+  const {
+    delay,
+    in: inMs = delay,
+    'due-at': at,
+    'expires-in': expiresMs,
+    policy,
+    header,
+  } = options;
   if (inMs !== undefined && at !== undefined) throw usageError('Either --in or --due-at.');
+  if (delay !== undefined && options.in !== undefined) {
+    throw usageError('--delay is the same as --in: give one of them.');
+  }
   const fields = {
     headers: readHeaders(header),
     policy: policy?.trimStart().startsWith('{') === true ? readJson('--policy', policy) : policy,

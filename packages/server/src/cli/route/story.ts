@@ -76,12 +76,16 @@ export function readScript(texts: readonly string[], policy: RoutingPolicy): Scr
     }
     if (script.has(name))
       throw usageError(`--fail: ${name} is there twice. Write its statuses in one list.`);
-    script.set(name, readSteps(text, steps));
+    script.set(name, readSteps(text, steps, policy));
   }
   return script;
 }
 
-function readSteps(text: string, list: string): Step[] {
+/** What routers and gateways call failures. A policy may have words of its own. */
+const usualStatuses = ['ok', 'timeout', 'connection_error', 'rate_limit', 'cancelled'];
+
+function readSteps(text: string, list: string, policy: RoutingPolicy): Step[] {
+  const words = [...usualStatuses, ...statusesIn(policy)];
   const steps = list.split(',').map((step) => step.trim());
   if (steps.length > MAX_STEPS) throw usageError(`--fail: at most ${MAX_STEPS} statuses.`);
   return steps.map((step) => {
@@ -91,8 +95,19 @@ function readSteps(text: string, list: string): Step[] {
         `--fail ${shown(text)}: '${shown(step)}' is not a status. Write provider:status,status with statuses such as timeout, connection_error, rate_limit, 503, ok; 429@2s asks for a pause.`,
       );
     }
+    const near = words.includes(status) ? undefined : nearest(status, words);
+    if (near !== undefined && !/^\d/.test(status)) {
+      throw usageError(
+        `--fail ${shown(text)}: no rule of the policy names '${shown(status)}'.${didYouMean(near)}`,
+      );
+    }
     return wait === undefined ? { status } : { status, retryAfterMs: readWait(text, wait) };
   });
+}
+
+function statusesIn({ rules }: RoutingPolicy): string[] {
+  const conditions = rules.flatMap(({ when }) => when);
+  return conditions.flatMap(([key, values]) => (key === 'status' ? values.map(String) : []));
 }
 
 function readWait(text: string, wait: string): number {

@@ -1,10 +1,11 @@
 /** What cancel, expedite and succeeded share: one thing that is done to tasks, each by itself. */
 import { isActed } from '../answers.ts';
 import { type Client, clientOf, connection, ProblemError, type Query } from '../client.ts';
-import { command, type Command, exits } from '../command.ts';
+import { command, type Command, CommandError, exits } from '../command.ts';
 import { type Output, outputOf } from '../terminal/output.ts';
 import { shown } from '../terminal/safe-text.ts';
 import type { Acted } from '../wire.ts';
+import { wholeId } from './task-id.ts';
 
 const options = {
   queue: {
@@ -44,16 +45,19 @@ export function taskAction(action: TaskAction): Command<typeof options> {
       let refused = 0;
       for (const id of positionals) {
         try {
-          const path = `/api/v1/retries/${encodeURIComponent(id)}`;
+          const whole = await wholeId(client, id, { queue });
+          const path = `/api/v1/retries/${encodeURIComponent(whole)}`;
           const answer = await action.ask(client, path, { queue, destination });
           const acted = client.as(isActed, answer);
           if (action.isInVain?.(acted.result) === true) refused += 1;
           output.data(acted);
-          output.say(action.tell(acted.result, shown(id), output.paint));
+          output.say(action.tell(acted.result, shown(whole), output.paint));
         } catch (error) {
-          if (!(error instanceof ProblemError) || error.exit !== exits.failed) throw error;
+          if (!(error instanceof CommandError) || error.exit !== exits.failed) throw error;
           refused += 1;
-          output.data({ message_id: id, error: error.problem });
+          const problem = error instanceof ProblemError ? error.problem : undefined;
+          const { code, message } = error;
+          output.data({ message_id: id, error: problem ?? { code, detail: message } });
           if (!json) io.err(`${shown(id)}: ${error.message}\n`);
         }
       }

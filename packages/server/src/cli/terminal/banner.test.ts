@@ -31,6 +31,20 @@ describe('the banner', () => {
     expect(text.match(/^ {4}curl /gm)).toHaveLength(3);
   });
 
+  it('says where notifications and the gateway are, where they are on', async () => {
+    const on = await settingsOf({ NOTIFICATIONS: 'on' });
+    const url = 'http://127.0.0.1:8086';
+    expect(await banner(on, url, io)).toContain('NOTIFICATION_DELIVERY is not set');
+    const there = await settingsOf({
+      NOTIFICATIONS: 'on',
+      NOTIFICATION_DELIVERY: 'queue:pushes',
+    });
+    expect(await banner(there, url, io)).toContain('retries go to queue:pushes');
+    expect(await banner(await settingsOf({}), url, io)).not.toMatch(/Notify|Gateway/);
+    const gateway = await settingsOf({ ROUTING_DIR: '.', ROUTING_GATEWAY: 'on' });
+    expect(await banner(gateway, url, io)).toContain(`Gateway ${url}/gateway/<policy_id>`);
+  });
+
   it('shows no secret, and asks with a token where one is needed', async () => {
     const settings = await settingsOf({
       DATABASE_URL: 'postgres://me:hush@db/redrive',

@@ -19,6 +19,10 @@ export async function banner(settings: Settings, url: string, io: Io): Promise<s
       'Broker',
       text,
     ]),
+    ...(settings.routingGateway === 'on' && settings.routingDir !== undefined
+      ? [['Gateway', `${url}/gateway/<policy_id>`] as [string, string]]
+      : []),
+    ...(settings.notifications === 'on' ? [notificationFact(settings, url)] : []),
     ...(only === undefined ? [] : [['Part', `only ${only}`] as [string, string]]),
   ];
   const auth = tokens.length > 0 ? ` -H "authorization: Bearer $REDRIVE_TOKEN"` : '';
@@ -41,6 +45,11 @@ export async function banner(settings: Settings, url: string, io: Io): Promise<s
     '',
   ];
   return `${lines.join('\n')}\n`;
+}
+
+function notificationFact({ notificationDelivery: to }: Settings, url: string): [string, string] {
+  const where = to === undefined ? 'nowhere: NOTIFICATION_DELIVERY is not set' : hiddenUrl(to);
+  return ['Notify', `${url}/api/v1/notifications, retries go to ${where}`];
 }
 
 /** One for each, or what would bring one. */

@@ -38,6 +38,15 @@ export function readDestination(
   }
 }
 
+/** What is wrong with a destination, whatever it is. Of what is none at all the schema speaks. */
+export function destinationFaults(given: unknown): WireFault[] {
+  const { kind, address } = Object(given) as Partial<Record<string, unknown>>;
+  const isPair = typeof kind === 'string' && typeof address === 'string';
+  if (typeof given !== 'string' && !isPair) return [];
+  const read = readDestination(given as string | Destination);
+  return 'fault' in read ? [read.fault] : [];
+}
+
 function fromText(text: string): Destination | undefined {
   if (/^https?:/i.test(text)) return { kind: 'http', address: text };
   const [, kind, address] = /^([a-z][a-z0-9_-]{0,31}):(?!\/\/)(.+)$/s.exec(text) ?? [];

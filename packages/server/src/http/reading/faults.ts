@@ -158,7 +158,7 @@ function faultsOf(schema: TSchema, error: TLocalizedValidationError): Omit<WireF
   // Each of them is there by itself too, as a value that nothing may be.
   if (error.keyword === 'additionalProperties') return [];
   if (error.keyword === 'boolean') {
-    const near = nearest(path.slice(path.lastIndexOf('/') + 1), namesAt(schema, error));
+    const near = meantBy(path.slice(path.lastIndexOf('/') + 1), namesAt(schema, error));
     const message = `There is no such field.${didYouMean(near)}`;
     return [{ path, code: 'UNKNOWN_FIELD', message }];
   }
@@ -172,6 +172,46 @@ function faultsOf(schema: TSchema, error: TLocalizedValidationError): Omit<WireF
   const message = wantedBy(error) ?? describedAt(schema, error) ?? `It ${error.message}.`;
   return [{ path, code: 'INVALID_VALUE', message }];
 }
+
+/** The field that was probably meant: by another name for the same thing, or by a slip. */
+function meantBy(name: string, names: readonly string[]): string | undefined {
+  const alias = fieldAliases.get(name.toLowerCase().replaceAll(/[_-]/g, ''));
+  return alias !== undefined && names.includes(alias) ? alias : nearest(name, names);
+}
+
+/** What the same thing is called elsewhere: in the engine, on the command line, in other queues. Lower case, bare. */
+const fieldAliases: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    in: 'delay',
+    delayms: 'delay',
+    delayseconds: 'delay',
+    wait: 'delay',
+    after: 'delay',
+    startafter: 'due_at',
+    runat: 'due_at',
+    dueat: 'due_at',
+    scheduledat: 'due_at',
+    scheduledfor: 'due_at',
+    sendat: 'due_at',
+    notbefore: 'due_at',
+    eta: 'due_at',
+    to: 'destination',
+    url: 'destination',
+    queue: 'destination',
+    topic: 'destination',
+    body: 'payload',
+    data: 'payload',
+    message: 'payload',
+    id: 'message_id',
+    taskid: 'message_id',
+    maxattempts: 'max_retries',
+    retries: 'max_retries',
+    attempts: 'retry_count',
+    attempt: 'retry_count',
+    error: 'error_reason',
+    reason: 'error_reason',
+  }),
+);
 
 /** The value that is wanted, in words; undefined: only the schema can say. */
 function wantedBy({ keyword, params }: TLocalizedValidationError): string | undefined {

@@ -34,9 +34,54 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   };
 };
 
+/** What no schema can say of a body. Its fields may hold anything. */
+type Later = (body: Readonly<Record<string, unknown>>) => readonly WireFault[];
+
+/** For a route whose handler finds more faults than a schema can: those of the schema do not hide them. */
+export function bodyWith(later: Later): FastifySchemaCompiler<TSchema> {
+  return (part) => {
+    const validate = compileValidator(part);
+    if (part.httpPart !== 'body') return validate;
+    return (value: unknown) => {
+      const checked = validate(value) as { error?: Problem };
+      const { error } = checked;
+      if (!error || !isObject(value)) return checked;
+      return { error: invalid(joinFaults(error.faults, later(value))) };
+    };
+  };
+}
+
+/** A field that the schema has found wrong is not told twice, nor by what lies in it or around it. */
+export function joinFaults(found: readonly WireFault[], later: readonly WireFault[]): WireFault[] {
+  const isTold = ({ path }: WireFault) =>
+    found.some((one) => isUnder(path, one.path) || (path !== '' && isUnder(one.path, path)));
+  return [...found, ...later.filter((fault) => !isTold(fault))];
+}
+
+function isUnder(path: string, other: string): boolean {
+  return path === other || path.startsWith(`${other}/`);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 export function invalid(faults: readonly WireFault[]): Problem {
   const words = faults.length === 1 ? 'one fault' : `${faults.length} faults`;
-  return new Problem('INVALID_REQUEST', `The request has ${words}: see errors.`, { faults });
+  return new Problem('INVALID_REQUEST', `The request has ${words}.`, { faults });
+}
+
+/** Refuses a request with faults. */
+export function refuseIf(faults: readonly WireFault[]): void {
+  if (faults.length > 0) throw invalid(faults);
+}
+
+/** Of many things a list is expected elsewhere, and here an object around it. */
+export function refuseList(body: unknown): void {
+  if (!Array.isArray(body)) return;
+  const message =
+    'A list is not possible here. Many at once go into one object: {"items": [...]}, at most 1000.';
+  throw invalid([{ in: 'body', path: '', code: 'INVALID_VALUE', message }]);
 }
 
 /** Numbers and truths as what they are. Whatever does not look like one stays a text, and is refused as such. */

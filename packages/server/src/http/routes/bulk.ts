@@ -2,14 +2,14 @@ import type { Engine, JobReport, Selection as EngineSelection } from '@redrive/e
 import type { Static } from 'typebox';
 import { Type } from 'typebox';
 import { cursorOf, placeOf } from '../reading/cursor.ts';
-import { readDestination } from '../reading/destination.ts';
+import { destinationFaults, readDestination } from '../reading/destination.ts';
 import type { WireFault } from '../reading/faults.ts';
 import { BulkStart, JobPage, JobPath, Member, MemberFilter } from '../schemas/bulk.ts';
 import { listOf, ref } from '../schemas/common.ts';
 import { Nothing, Preview, Selection } from '../schemas/review.ts';
-import { invalid } from '../reading/validate.ts';
+import { bodyWith, refuseIf } from '../reading/validate.ts';
 import { itemView, jobView, memberView } from '../views.ts';
-import { filterIn } from './review.ts';
+import { filterFaults, filterIn } from './review.ts';
 import { about, answers, answersToBody, type App, forRole, type Routes } from './route.ts';
 
 /** The same done to many items. */
@@ -25,8 +25,10 @@ export const bulkRoutes: Routes = (app, { engine }) => {
         body: Selection,
         ...answersToBody({ 200: Preview }, 'EMPTY_FILTER', 'INVALID_FILTER'),
       },
+      validatorCompiler: bodyWith(selectionFaults),
     },
     async ({ body }) => {
+      refuseIf(selectionFaults(body));
       const { count, sample } = await inbox.preview(selectionIn(body));
       return { count, sample: sample.map(itemView) };
     },
@@ -54,8 +56,10 @@ export const bulkRoutes: Routes = (app, { engine }) => {
           'INVALID_TASK',
         ),
       },
+      validatorCompiler: bodyWith(startFaults),
     },
     async ({ body, by }, reply) => {
+      refuseIf(startFaults(body));
       const job = await start(engine, body, by);
       void reply.header('location', `/api/v1/review/bulk/${job.id}`);
       return reply.code(202).send(jobView(job));
@@ -161,49 +165,51 @@ function addChange(
 }
 
 /** Which items: exactly one of the three ways to say it. */
-function selectionIn({ filter, ids, all }: Static<typeof Selection>): EngineSelection {
-  const given = [filter, ids, all].filter((one) => one !== undefined).length;
-  if (given !== 1) {
-    const message = 'Exactly one of filter, ids and all is needed: { "all": true } takes all.';
-    throw invalid([fault('', given === 0 ? 'MISSING_FIELD' : 'INVALID_VALUE', message)]);
-  }
+function selectionIn({ filter, ids }: Static<typeof Selection>): EngineSelection {
   if (filter) return filterIn(filter);
   return ids ? { ids } : { all: true };
 }
 
+function selectionFaults({ filter, ids, all }: Partial<Record<string, unknown>>): WireFault[] {
+  const faults = filterFaults(filter);
+  const given = [filter, ids, all].filter((one) => one !== undefined).length;
+  if (given === 1) return faults;
+  const message = 'Exactly one of filter, ids and all is needed: { "all": true } takes all.';
+  return [...faults, fault('', given === 0 ? 'MISSING_FIELD' : 'INVALID_VALUE', message)];
+}
+
 /** What only a replay has. */
 const ofReplays = ['per_second', 'canary', 'observe_ms', 'max_failures', 'destination'] as const;
+
+function startFaults(body: Partial<Record<string, unknown>>): WireFault[] {
+  const faults = selectionFaults(body);
+  const { action, destination } = body;
+  if (action === 'resolve' || action === 'discard') {
+    for (const name of ofReplays.filter((one) => body[one] !== undefined)) {
+      faults.push(fault(`/${name}`, 'INVALID_VALUE', 'Only a replay has this.'));
+    }
+  } else if (destination !== undefined) faults.push(...destinationFaults(destination));
+  return faults;
+}
 
 async function start(
   { inbox }: Engine,
   body: Static<typeof BulkStart>,
   by: string,
 ): Promise<JobReport> {
-  const { action, filter, ids, all } = body;
-  const selection = selectionIn({
-    ...(filter ? { filter } : {}),
-    ...(ids ? { ids } : {}),
-    ...(all ? { all } : {}),
-  });
-  if (action !== 'replay') {
-    const faults = ofReplays
-      .filter((name) => body[name] !== undefined)
-      .map((name) => fault(`/${name}`, 'INVALID_VALUE', 'Only a replay has this.'));
-    if (faults.length > 0) throw invalid(faults);
-    return action === 'resolve'
-      ? inbox.resolveAll(selection, { by })
-      : inbox.discardAll(selection, { by });
-  }
+  const { action } = body;
+  const selection = selectionIn(body);
+  if (action === 'resolve') return inbox.resolveAll(selection, { by });
+  if (action === 'discard') return inbox.discardAll(selection, { by });
   const { per_second, canary, observe_ms, max_failures, destination } = body;
   const read = destination === undefined ? undefined : readDestination(destination);
-  if (read && 'fault' in read) throw invalid([read.fault]);
   return inbox.replayAll(selection, {
     by,
     ...(per_second === undefined ? {} : { perSecond: per_second }),
     ...(canary === undefined ? {} : { canary }),
     ...(observe_ms === undefined ? {} : { observeMs: observe_ms }),
     ...(max_failures === undefined ? {} : { maxFailures: max_failures }),
-    ...(read ? { to: read.destination } : {}),
+    ...(read && 'destination' in read ? { to: read.destination } : {}),
   });
 }
 

@@ -15,7 +15,7 @@ import {
   CriterionRequest,
   RecentList,
 } from '../schemas/criteria.ts';
-import { invalid } from '../reading/validate.ts';
+import { bodyWith, refuseIf } from '../reading/validate.ts';
 import { about, answers, answersToBody, forRole, type Routes } from './route.ts';
 
 type Body = Static<typeof CriterionRequest>;
@@ -68,11 +68,11 @@ export const criterionRoutes: Routes = (app, { criteria, settings }) => {
         body: CriterionRequest,
         ...answersToBody({ 200: CriterionAnswer }, 'CRITERION_UNKNOWN'),
       },
+      validatorCompiler: bodyWith(faultsOf),
     },
     ({ params, body }, reply) => {
       const name = knownName(params.name);
-      const faults = faultsOf(body);
-      if (faults.length > 0) throw invalid(faults);
+      refuseIf(faultsOf(body));
       return reply.type(JSON_TYPE).send(answerText(criteria, name, body));
     },
   );
@@ -89,8 +89,13 @@ function answerText(
   return entities ? `{"items":[${entities.map(ask).join(',')}]}` : ask(entity);
 }
 
-/** What the schema cannot say. */
-function faultsOf({ entity, entities, entity_id, settings }: Body): WireFault[] {
+/** What the schema cannot say, also of a body whose fields hold anything. */
+function faultsOf({
+  entity,
+  entities,
+  entity_id,
+  settings,
+}: Partial<Record<keyof Body, unknown>>): WireFault[] {
   const faults: WireFault[] = [];
   if (entity === undefined && entities === undefined) {
     const message = 'It is missing. Give entity, or entities for many.';

@@ -1,3 +1,4 @@
+import { EngineError } from '@redrive/engine';
 import { memoryDelayQueue } from '@redrive/engine/memory';
 import { createNotifications, type NotificationOptions } from '@redrive/notifications';
 import { memoryNotifications } from '@redrive/notifications/memory';
@@ -67,12 +68,12 @@ describe('POST /api/v1/notifications', () => {
     [
       { quiet_hours: { from: '22:00', to: '8', time_zone: 'UTC' } },
       'INVALID_QUIET_HOURS',
-      '/quiet_hours',
+      '/quiet_hours/to',
     ],
     [
       { recipient: { user_id: 'u', quiet_hours: { from: '22:00', to: '08:00', time_zone: 'X' } } },
       'INVALID_QUIET_HOURS',
-      '/recipient/quiet_hours',
+      '/recipient/quiet_hours/time_zone',
     ],
     [{ ttl: 5, expires_at: '2030-01-01T00:00:00Z' }, 'INVALID_NOTIFICATION', '/expires_at'],
     [{ id: 'a b' }, 'INVALID_NOTIFICATION', '/id'],
@@ -106,6 +107,16 @@ describe('POST /api/v1/notifications', () => {
       body: { code: 'ALL_REJECTED' },
     });
   });
+});
+
+it('names the database of notifications where that is away, not the store', async () => {
+  const repository = memoryNotifications();
+  repository.create = () =>
+    Promise.reject(new EngineError('STORE_UNAVAILABLE', 'connect ECONNREFUSED'));
+  const { post } = await notified({ repository });
+  const answer = await post(url, item());
+  expect(answer).toMatchObject({ status: 503, body: { code: 'STORE_UNAVAILABLE' } });
+  expect(at(answer.body, 'detail')).toContain('The database of notifications');
 });
 
 describe('reports', () => {

@@ -4,7 +4,6 @@ import type {
   Notifications,
   SuccessAnswer,
 } from '@redrive/notifications';
-import { isNotificationError } from '@redrive/notifications';
 import type { Static } from 'typebox';
 import {
   attemptView,
@@ -16,33 +15,38 @@ import {
   successAnswerView,
   successOf,
 } from '../../notifications/wire.ts';
-import { Problem, problemOf } from '../problem.ts';
+import { Batch } from '../notification-batch.ts';
+import { Problem } from '../problem.ts';
 import { cursorOf, pairOf } from '../reading/cursor.ts';
 import type { WireFault } from '../reading/faults.ts';
-import { checkOf, invalid } from '../reading/validate.ts';
+import {
+  checkFailure,
+  checkFailureItem,
+  checkNotification,
+  checkSuccess,
+  checkSuccessItem,
+} from '../reading/notification-checks.ts';
+import { checkOf, compileValidator, invalid, refuseList } from '../reading/validate.ts';
 import { listOf, ref } from '../schemas/common.ts';
 import {
   CreatedMany,
   FailureBody,
   FailureDecisions,
-  FailureItem,
+  type FailureItem,
   Many,
   NotificationFilter,
-  NotificationItem,
+  type NotificationItem,
   NotificationPath,
   ShownStatus,
   StatusQuery,
   SuccessBody,
   SuccessDecisions,
-  SuccessItem,
+  type SuccessItem,
 } from '../schemas/notifications.ts';
 import { Type } from 'typebox';
 import { about, answers, answersToBody, forRole, type Routes } from './route.ts';
 
-const checkNotification = checkOf(NotificationItem);
 const checkMany = checkOf(Many);
-const checkFailure = checkOf(FailureItem);
-const checkSuccess = checkOf(SuccessItem);
 
 const ofReports = [
   'NOTIFICATIONS_OFF',
@@ -109,11 +113,11 @@ export const notificationRoutes: Routes = (app, { notifications }) => {
       validatorCompiler: () => () => true,
     },
     async ({ body }, reply) => {
+      refuseList(body);
       if (isMany(body)) return reply.code(200).send(await createMany(service(), itemsOf(body)));
-      const faults = checkNotification(body, 'body');
-      if (faults) throw invalid(faults);
+      const given = checked(checkNotification(service(), body), body);
       const { isNew, record } = await service().create(
-        newNotificationOf(body as Static<typeof NotificationItem>),
+        newNotificationOf(given as Static<typeof NotificationItem>),
       );
       return reply.code(isNew ? 201 : 200).send(recordView(record));
     },
@@ -133,9 +137,12 @@ export const notificationRoutes: Routes = (app, { notifications }) => {
         body: FailureBody,
         ...answersToBody({ 200: ref('FailureDecision') }, ...ofReports),
       },
+      validatorCompiler: allButBody,
     },
-    async ({ params, body }) =>
-      failureAnswerView(await service().reportFailure(failureOf(params.id, body))),
+    async ({ params, body }) => {
+      const given = checked(checkFailure(service(), body), body);
+      return failureAnswerView(await service().reportFailure(failureOf(params.id, given)));
+    },
   );
 
   app.post(
@@ -152,9 +159,12 @@ export const notificationRoutes: Routes = (app, { notifications }) => {
         body: SuccessBody,
         ...answersToBody({ 200: ref('SuccessDecision') }, ...ofReports),
       },
+      validatorCompiler: allButBody,
     },
-    async ({ params, body }) =>
-      successAnswerView(await service().reportSuccess(successOf(params.id, body))),
+    async ({ params, body }) => {
+      const given = checked(checkSuccess(service(), body), body);
+      return successAnswerView(await service().reportSuccess(successOf(params.id, given)));
+    },
   );
 
   app.post(
@@ -170,9 +180,12 @@ export const notificationRoutes: Routes = (app, { notifications }) => {
         body: Many,
         ...answersToBody({ 200: FailureDecisions }, 'NOTIFICATIONS_OFF'),
       },
+      validatorCompiler: allButBody,
     },
     async ({ body }) => {
-      const batch = new Batch<Static<typeof FailureItem>>(body.items, checkFailure);
+      const batch = new Batch<Static<typeof FailureItem>>(itemsOf(body), (item) =>
+        checkFailureItem(service(), item),
+      );
       const answered = await service().reportFailures(
         batch.good.map(({ item }) => failureOf(item.notification_id, item)),
       );
@@ -192,9 +205,12 @@ export const notificationRoutes: Routes = (app, { notifications }) => {
         body: Many,
         ...answersToBody({ 200: SuccessDecisions }, 'NOTIFICATIONS_OFF'),
       },
+      validatorCompiler: allButBody,
     },
     async ({ body }) => {
-      const batch = new Batch<Static<typeof SuccessItem>>(body.items, checkSuccess);
+      const batch = new Batch<Static<typeof SuccessItem>>(itemsOf(body), (item) =>
+        checkSuccessItem(service(), item),
+      );
       const answered = await service().reportSuccesses(
         batch.good.map(({ item }) => successOf(item.notification_id, item)),
       );
@@ -309,11 +325,21 @@ async function find(service: Notifications, id: string) {
   throw new Problem('NOTIFICATION_UNKNOWN', `There is no notification ${JSON.stringify(id)}.`);
 }
 
+/** The body of a report is checked by its handler, which knows the service. */
+const allButBody: typeof compileValidator = (part) =>
+  part.httpPart === 'body' ? () => true : compileValidator(part);
+
+function checked<Body>(faults: readonly WireFault[] | undefined, body: Body): Body {
+  if (faults) throw invalid(faults);
+  return body;
+}
+
 function isMany(body: unknown): body is object {
   return typeof body === 'object' && body !== null && Object.hasOwn(body, 'items');
 }
 
 function itemsOf(body: object): unknown[] {
+  refuseList(body);
   const faults = checkMany(body, 'body');
   if (faults) throw invalid(faults);
   return (body as Static<typeof Many>).items;
@@ -327,7 +353,9 @@ async function createMany(
   service: Notifications,
   items: readonly unknown[],
 ): Promise<Static<typeof CreatedMany>> {
-  const batch = new Batch<Static<typeof NotificationItem>>(items, checkNotification);
+  const batch = new Batch<Static<typeof NotificationItem>>(items, (item) =>
+    checkNotification(service, item),
+  );
   const created = await service.createMany(batch.good.map(({ item }) => newNotificationOf(item)));
   const answered = batch.answer(created, ({ isNew, record }: CreatedNotification) => ({
     id: record.id,
@@ -337,49 +365,4 @@ async function createMany(
   if (answered.accepted.length > 0) return answered;
   const { rejected } = answered;
   throw new Problem('ALL_REJECTED', 'No item could be taken.', { more: { rejected } });
-}
-
-/** The items of a request, each held against its schema by itself. */
-class Batch<Item> {
-  readonly good: { item: Item; index: number }[] = [];
-  readonly #rejected: { index: number; code: string; path: string; message: string }[] = [];
-
-  constructor(
-    items: readonly unknown[],
-    check: (item: unknown, where: WireFault['in']) => WireFault[] | undefined,
-  ) {
-    for (const [index, item] of items.entries()) {
-      const faults = check(item, 'body');
-      if (!faults) this.good.push({ item: item as Item, index });
-      else this.#reject(index, faults);
-    }
-  }
-
-  answer<Answer extends object, View extends object>(
-    given: readonly (Answer | { error: Error })[],
-    view: (answer: Answer, item: Item) => View,
-  ) {
-    const accepted: ({ index: number } & View)[] = [];
-    for (const [i, { item, index }] of this.good.entries()) {
-      const answer = given[i]!;
-      if (!isRefused(answer)) accepted.push({ index, ...view(answer, item) });
-      else {
-        const { code, message, faults } = problemOf(answer.error);
-        this.#reject(index, faults.length > 0 ? faults : [{ code, path: '', message }]);
-      }
-    }
-    const rejected = this.#rejected.toSorted((one, other) => one.index - other.index);
-    return { accepted, rejected };
-  }
-
-  #reject(index: number, faults: readonly { code: string; path: string; message: string }[]): void {
-    for (const { code, path, message } of faults)
-      this.#rejected.push({ index, code, path, message });
-  }
-}
-
-function isRefused<Answer extends object>(
-  answer: Answer | { error: Error },
-): answer is { error: Error } {
-  return 'error' in answer && isNotificationError(answer.error);
 }

@@ -5,7 +5,7 @@ import type { Around } from '../intake.ts';
 import { Envelope, IdempotencyKey, RetryRequest, Taken } from '../schemas/retries.ts';
 import { ref } from '../schemas/common.ts';
 import { takeMany, takeOne } from '../taking.ts';
-import { checkOf, invalid } from '../reading/validate.ts';
+import { checkOf, invalid, refuseList } from '../reading/validate.ts';
 
 const checkEnvelope = checkOf(Envelope);
 const checkKey = checkOf(IdempotencyKey);
@@ -21,7 +21,7 @@ export const retryRoutes: Routes = (app, { engine }) => {
         ...about(
           'retries',
           'Take in a message, or many',
-          'Answers after the commit. Without `retry_count` it is fresh work, due now or at `due_at`. With it an execution has failed, and the message waits as its policy says. A known message is re-armed by a larger `retry_count` only. Of many, those with faults are `rejected` and the others go in.',
+          'Answers after the commit. Without `retry_count` it is fresh work, due now, at `due_at`, or after `delay`. With it an execution has failed, and the message waits as its policy says. A known message is re-armed by a larger `retry_count` only. Of many, those with faults are `rejected` and the others go in.',
         ),
         headers: IdempotencyKey,
         body: RetryRequest,
@@ -49,6 +49,7 @@ export const retryRoutes: Routes = (app, { engine }) => {
     async (request, reply) => {
       const around = aroundOf(request);
       const { body } = request;
+      refuseList(body);
       if (isEnvelope(body)) {
         const faults = checkEnvelope(body, 'body');
         if (faults) throw invalid(faults);

@@ -7,7 +7,8 @@ import type {
 import type { Static } from 'typebox';
 import { Type } from 'typebox';
 import { cursorOf, pairOf, placeOf } from '../reading/cursor.ts';
-import { readDestination } from '../reading/destination.ts';
+import { destinationFaults, readDestination } from '../reading/destination.ts';
+import type { WireFault } from '../reading/faults.ts';
 import { KEPT_FOR } from '../idempotency.ts';
 import { readBase64 } from '../reading/payload.ts';
 import { Problem } from '../problem.ts';
@@ -23,7 +24,7 @@ import {
   Nothing,
   Notes,
 } from '../schemas/review.ts';
-import { invalid } from '../reading/validate.ts';
+import { bodyWith, refuseIf } from '../reading/validate.ts';
 import { groupView, itemDetail, itemView } from '../views.ts';
 import { about, answers, answersToBody, type App, forRole, type Routes } from './route.ts';
 import { laneIn } from './tasks.ts';
@@ -139,8 +140,10 @@ export const reviewRoutes: Routes = (app, { engine, settings }) => {
         body: Type.Optional(Changes),
         ...answersToBody({ 202: ref('ItemDetail') }, ...ofEdits),
       },
+      validatorCompiler: bodyWith(changesFaults),
     },
     async ({ params, body, by }, reply) => {
+      refuseIf(changesFaults(body ?? {}));
       await inbox.replay(params.id, { ...changesIn(body ?? {}), by });
       return reply.code(202).send(await detailOf(engine, params.id));
     },
@@ -156,8 +159,10 @@ export const reviewRoutes: Routes = (app, { engine, settings }) => {
         body: Edit,
         ...answersToBody({ 200: ref('ItemDetail') }, ...ofEdits),
       },
+      validatorCompiler: bodyWith(changesFaults),
     },
     async ({ params, body, by }) => {
+      refuseIf(changesFaults(body));
       await inbox.edit(params.id, { ...changesIn(body), by });
       return detailOf(engine, params.id);
     },
@@ -282,24 +287,38 @@ export function filterIn(filters: Filters): Omit<Filter, 'state' | 'ids'> {
   };
 }
 
+/** Also of a filter whose fields hold anything. */
+export function filterFaults(filter: unknown): WireFault[] {
+  const { lane, queue } = Object(filter) as { lane?: unknown; queue?: unknown };
+  if (lane === undefined || queue === undefined) return [];
+  const message = 'Either lane or queue, and not both.';
+  return [{ in: 'body', path: '/filter/queue', code: 'INVALID_VALUE', message }];
+}
+
 /** What an operator changes. */
 function changesIn(given: Static<typeof Changes>): EngineChanges {
   const isJson = Object.hasOwn(given, 'payload');
   const { payload, payload_base64: base64, headers, destination } = given;
-  if (isJson && base64 !== undefined) {
-    const message = 'Either payload or payload_base64, and not both.';
-    throw invalid([{ in: 'body', path: '/payload', code: 'INVALID_VALUE', message }]);
-  }
   const bytes = base64 === undefined ? undefined : readBase64(base64);
-  if (base64 !== undefined && !bytes) {
-    const message = 'It is not base64.';
-    throw invalid([{ in: 'body', path: '/payload_base64', code: 'INVALID_VALUE', message }]);
-  }
   const read = destination === undefined ? undefined : readDestination(destination);
-  if (read && 'fault' in read) throw invalid([read.fault]);
   return {
     ...(isJson ? { payload } : bytes ? { payload: bytes } : {}),
     ...(headers === undefined ? {} : { headers }),
-    ...(read ? { to: read.destination } : {}),
+    ...(read && 'destination' in read ? { to: read.destination } : {}),
   };
+}
+
+/** Also of changes whose fields hold anything. */
+function changesFaults(given: Partial<Record<string, unknown>>): WireFault[] {
+  const { payload_base64: base64, destination } = given;
+  const faults: WireFault[] = [];
+  if (base64 !== undefined && Object.hasOwn(given, 'payload')) {
+    const message = 'Either payload or payload_base64, and not both.';
+    faults.push({ in: 'body', path: '/payload', code: 'INVALID_VALUE', message });
+  }
+  if (base64 !== undefined && (typeof base64 !== 'string' || !readBase64(base64))) {
+    const message = 'It is not base64.';
+    faults.push({ in: 'body', path: '/payload_base64', code: 'INVALID_VALUE', message });
+  }
+  return destination === undefined ? faults : [...faults, ...destinationFaults(destination)];
 }

@@ -1,7 +1,9 @@
 /** What is asked and reported about routing, over HTTP and over NATS alike: a body in, the answer or a problem out. */
 import {
+  decideRoute,
   type Fault,
   isConfigError,
+  parseRoutingPolicy,
   type RouteContext,
   type RouteReport,
   type Router,
@@ -35,14 +37,11 @@ export async function outcomeRequest(routing: Routing, body: Static<typeof Outco
 
 async function decide(routing: Routing, body: Static<typeof DecideRequest>) {
   const { policy_id: id, policy, context, seed, detail_level: detailLevel } = body;
-  if (id !== undefined && policy !== undefined) {
-    throw bad('policy', 'INVALID_VALUE', 'Both policy_id and policy are given. Give one of them.');
-  }
-  if (policy !== undefined) {
-    return refusing('policy', () => routing.decideInline(policy, context, { seed, detailLevel }));
-  }
+  if ((id === undefined) === (policy === undefined)) throw invalid(decideFaults(body));
   if (id === undefined) {
-    throw bad('policy_id', 'MISSING_FIELD', 'It is missing. Give policy_id, or a policy.');
+    return refusing('policy', () => routing.decideInline(policy, context, { seed, detailLevel }), {
+      all: () => decideFaults(body),
+    });
   }
   const router = routerOf(routing, id);
   return refusing('policy', () => router.decide(context, { seed, detailLevel }));
@@ -76,8 +75,53 @@ function unknownPolicy(routers: Routing['routers'], id: string): string {
   return `${what}. There are: ${list}.${didYouMean(nearest(id, ids))}`;
 }
 
-/** What core refuses, with the place in the body. `under` is where the faults of a policy are. */
-async function refusing<T>(under: string, ask: () => T | Promise<T>): Promise<T> {
+/** What no schema can say: which policy is meant, what is wrong with it, and with the context. Fields may hold anything. */
+export function decideFaults(body: Partial<Record<string, unknown>>): WireFault[] {
+  const { policy_id: id, policy, context } = body;
+  const faults: WireFault[] = [];
+  if (id === undefined && policy === undefined) {
+    const message = 'It is missing. Give policy_id, or a policy.';
+    faults.push({ in: 'body', path: '/policy_id', code: 'MISSING_FIELD', message });
+  } else if (id !== undefined && policy !== undefined) {
+    const message = 'Both policy_id and policy are given. Give one of them.';
+    faults.push({ in: 'body', path: '/policy', code: 'INVALID_VALUE', message });
+  }
+  let read = anyPolicy;
+  if (isObject(policy)) {
+    const ofPolicy = faultsIn(() => (read = parseRoutingPolicy(policy)));
+    faults.push(...ofPolicy.map((fault) => wireFault(fault, 'policy')));
+  }
+  if (!isObject(context)) return faults;
+  const ofContext = faultsIn(() => decideRoute(read, context as RouteContext), 'INVALID_CONTEXT');
+  return [...faults, ...ofContext.map((fault) => wireFault(fault, 'context'))];
+}
+
+/** A context is looked at with a policy. Where there is none, its own fields are. */
+const anyPolicy = parseRoutingPolicy({
+  version: '1.0',
+  providers: [{ name: 'any', weight: 1 }],
+});
+
+function faultsIn(work: () => unknown, code?: 'INVALID_CONTEXT'): readonly Fault[] {
+  try {
+    work();
+    return [];
+  } catch (error) {
+    if (!isConfigError(error)) throw error;
+    return code === undefined || error.code === code ? error.faults : [];
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+/** What core refuses, with the place in the body. `under` is where the faults of a policy are; `all`: every fault of the request. */
+async function refusing<T>(
+  under: string,
+  ask: () => T | Promise<T>,
+  { all }: { all?: () => WireFault[] } = {},
+): Promise<T> {
   try {
     return await ask();
   } catch (error) {
@@ -85,15 +129,11 @@ async function refusing<T>(under: string, ask: () => T | Promise<T>): Promise<T>
     const { code, message, faults } = error;
     if (code === 'UNKNOWN_PROVIDER') throw new Problem(code, message);
     const place = code === 'INVALID_CONTEXT' ? 'context' : under;
-    throw invalid(faults.map((fault) => wireFault(fault, place)));
+    throw invalid(all?.() ?? faults.map((fault) => wireFault(fault, place)));
   }
 }
 
 function wireFault({ path, code, message }: Fault, place: string): WireFault {
   const parts = [place, ...path.split('.')].filter((part) => part !== '');
   return { in: 'body', path: pointer(parts), code, message };
-}
-
-function bad(field: string, code: string, message: string): Problem {
-  return invalid([{ in: 'body', path: `/${field}`, code, message }]);
 }

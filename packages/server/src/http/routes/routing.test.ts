@@ -248,12 +248,15 @@ describe('POST /api/v1/route/decide', () => {
     for (const version of ['1.0', '2.0', '2.0']) {
       await post(decide, { policy: { ...llm, version }, context: { request_id: 'own' } });
     }
-    const events = await vi.waitFor(async () => {
-      const page = await engine.auditEvents({ limit: 100 });
-      const found = page.events.map(({ event }) => event).toReversed();
-      expect(found.filter((one) => one.event_type === 'route_decided')).toHaveLength(5);
-      return found;
-    });
+    const events = await vi.waitFor(
+      async () => {
+        const page = await engine.auditEvents({ limit: 100 });
+        const found = page.events.map(({ event }) => event).toReversed();
+        expect(found.filter((one) => one.event_type === 'route_decided')).toHaveLength(5);
+        return found;
+      },
+      { timeout: 20_000 },
+    );
     expect(events.filter((one) => one.event_type === 'routing_policy_registered')).toHaveLength(3);
     expect(await replayAudit(events)).toMatchObject({ checked: 5, same: 5, unknownPolicy: 0 });
   });

@@ -9,7 +9,8 @@ import {
   ProvidersQuery,
 } from '../schemas/routing.ts';
 import { about, answers, answersToBody, forRole, type Routes } from './route.ts';
-import { decideRequest, outcomeRequest, routerOf } from './routing-requests.ts';
+import { bodyWith } from '../reading/validate.ts';
+import { decideFaults, decideRequest, outcomeRequest, routerOf } from './routing-requests.ts';
 
 const MAX_PROVIDERS = 1000;
 
@@ -28,6 +29,7 @@ export const routingRoutes: Routes = (app, { routing }) => {
         body: DecideRequest,
         ...answersToBody({ 200: Decision }, 'ROUTE_POLICY_UNKNOWN', 'UNKNOWN_PROVIDER'),
       },
+      validatorCompiler: bodyWith(decideFaults),
     },
     async ({ body }, reply) => reply.send(await decideRequest(routing, body)),
   );

@@ -1,6 +1,9 @@
+import { tmpdir } from 'node:os';
+import { createNotifications } from '@redrive/notifications';
+import { memoryNotifications } from '@redrive/notifications/memory';
 import { hash } from 'node:crypto';
 import { createEngine } from '@redrive/engine';
-import { memory } from '@redrive/engine/memory';
+import { memory, memoryDelayQueue } from '@redrive/engine/memory';
 import { createTestBroker } from '@redrive/engine/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { at, id, listAt, send, settings, stage, textAt } from '../harness.test.ts';
@@ -232,6 +235,30 @@ describe('the service', () => {
     }
     expect(text).toContain('It said &#60;b&#62;no&#60;/b&#62;.');
     expect(text).not.toContain('<script');
+    Object.assign(readiness, { ready: true, checks: [{ ...checks[0], ok: true }] });
+    const warned = await send(app, { url: '/', headers: { accept } });
+    expect(warned.text).toContain('>warning<');
+  });
+
+  it('links notifications and routing where they are on', async () => {
+    const accept = 'text/html';
+    const off = await stage();
+    const pageOff = await send(off.app, { url: '/', headers: { accept } });
+    expect(pageOff.text).not.toContain('/api/v1/notifications');
+    expect((await off.get('/')).text).not.toContain('notifications');
+    const notificationService = createNotifications({
+      repository: memoryNotifications(),
+      queues: { urgent: memoryDelayQueue(), bulk: memoryDelayQueue() },
+      deliver: async () => undefined,
+      consume: false,
+    });
+    const on = await stage({ notificationService, routingDir: tmpdir() });
+    const pageOn = await send(on.app, { url: '/', headers: { accept } });
+    expect(pageOn.text).toContain('href="/api/v1/notifications"');
+    expect(pageOn.text).toContain('href="/api/v1/route/policies"');
+    expect((await on.get('/')).body).toMatchObject({
+      links: { notifications: '/api/v1/notifications', routing: '/api/v1/route/policies' },
+    });
   });
 
   it('tells somebody without a token only that it is there', async () => {

@@ -10,7 +10,12 @@ export const { version } = JSON.parse(
 ) as { version: string };
 
 /** What this is, whether it is well, and its numbers. */
-export const serviceRoutes: Routes = (app, { settings, instance, health, metrics }) => {
+export const serviceRoutes: Routes = (app, context) => {
+  const { settings, instance, health, metrics, notifications, routing } = context;
+  const has = {
+    hasNotifications: notifications !== undefined,
+    hasRouting: routing.routers !== undefined,
+  };
   app.get(
     '/',
     {
@@ -26,10 +31,10 @@ export const serviceRoutes: Routes = (app, { settings, instance, health, metrics
     },
     async ({ role, headers }, reply) => {
       const known = { name: settings.serviceName, ...(role ? { version, instance } : {}) };
-      if (!wantsPage(headers.accept)) return reply.send({ ...known, links });
+      if (!wantsPage(headers.accept)) return reply.send({ ...known, links: linksOf(has) });
       const { ready, checks } = await health.ready();
       const shown = role ? checks : checks.map(({ name, ok }) => ({ name, ok }));
-      const page = homePage({ ...known, ready, checks: shown });
+      const page = homePage({ ...known, ...has, ready, checks: shown });
       return reply
         .headers({ 'content-security-policy': homePolicy, vary: 'accept' })
         .type('text/html; charset=utf-8')
@@ -109,6 +114,15 @@ export const serviceRoutes: Routes = (app, { settings, instance, health, metrics
     async (_, reply) => reply.type(metrics.contentType).send(await metrics.text()),
   );
 };
+
+/** Parts that are off have no link. */
+function linksOf({ hasNotifications, hasRouting }: Record<string, boolean>) {
+  return {
+    ...links,
+    ...(hasNotifications ? { notifications: '/api/v1/notifications' } : {}),
+    ...(hasRouting ? { routing: '/api/v1/route/policies' } : {}),
+  };
+}
 
 const links = {
   retries: '/api/v1/retries',

@@ -168,7 +168,7 @@ export const Problem = Type.Object(
         title: 'Bad Request',
         status: 400,
         code: 'INVALID_REQUEST',
-        detail: 'The request has one fault: see errors.',
+        detail: 'The request has one fault.',
         errors: [
           {
             in: 'body',

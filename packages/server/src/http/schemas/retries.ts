@@ -71,6 +71,13 @@ export const RetryItem = Type.Object(
       ),
     ),
     due_at: Type.Optional(GivenTime),
+    delay: Type.Optional(
+      Type.Unsafe<number | string>({
+        type: ['string', 'number'],
+        description:
+          "Not before so much time has passed: a text such as '90s' or '1h', or ms. This or `due_at`.",
+      }),
+    ),
     expires_at: Type.Optional(GivenTime),
     ordering_key: Type.Optional(
       Type.String({
