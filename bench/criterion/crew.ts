@@ -5,7 +5,7 @@ import { figureOf, noiseNote, spreadOf, takeTurns } from '../engine/turns.ts';
 import type { Effort } from '../harness.ts';
 import type { Result, Verdict } from '../result.ts';
 import { HttpClient } from '../service/http-client.ts';
-import { type Program, redrive, Running } from '../service/program.ts';
+import { type Program, redrive, Running } from '../service/stage/program.ts';
 import { PATH } from './entities.ts';
 
 const programs: Readonly<Record<Name, Program>> = {

@@ -3,7 +3,7 @@ import { cpuMs } from '../engine/cpu.ts';
 import { figureOf, noiseNote, spreadOf, takeTurns } from '../engine/turns.ts';
 import { share } from '../engine/verdicts.ts';
 import type { Case } from '../result.ts';
-import { type Program, redrive, Running } from '../service/program.ts';
+import { type Program, redrive, Running } from '../service/stage/program.ts';
 import { GrpcLoad } from './grpc-load.ts';
 
 const LEAST = 0.7;

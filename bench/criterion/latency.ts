@@ -1,7 +1,7 @@
 import { noiseNote } from '../engine/turns.ts';
 import type { Case } from '../result.ts';
 import { HttpClient } from '../service/http-client.ts';
-import { redrive, Running } from '../service/program.ts';
+import { redrive, Running } from '../service/stage/program.ts';
 import { PATH, singleBody } from './entities.ts';
 
 const PER_SECOND = 5000;

@@ -1,13 +1,8 @@
 import type { Suite } from '../result.ts';
+import { cost } from './cost.ts';
 import { drift } from './drift.ts';
 import { kafkaCase, kafkaPartitionsCase } from './kafka.ts';
-import {
-  costRedis,
-  executeRedis,
-  executeStores,
-  scheduleRedis,
-  scheduleStores,
-} from './throughput.ts';
+import { executeRedis, executeStores, scheduleRedis, scheduleStores } from './throughput.ts';
 
 export const suite: Suite = {
   name: 'delay-queue',
@@ -19,7 +14,7 @@ export const suite: Suite = {
     drift,
     scheduleStores,
     executeStores,
-    costRedis,
+    cost,
     kafkaCase,
     kafkaPartitionsCase,
   ],

@@ -4,7 +4,7 @@ import { memoryCase } from './memory.ts';
 import { postgresCase } from './postgres.ts';
 import { redisCase } from './redis.ts';
 import { sqliteCase } from './sqlite.ts';
-import { natsPipeline } from '../service/nats/pipeline.ts';
+import { natsPipeline } from '../service/pipelines.ts';
 
 export const suite: Suite = {
   name: 'idempotency',

@@ -8,17 +8,17 @@ export function barePostgres(url: string): BareWrites {
     (await pool.query({ name, text, values })).rowCount ?? 0;
   return {
     async write(rows) {
-      const ids = rows.map(({ id }) => id);
       const due = rows.map(({ dueAtMs }) => dueAtMs);
-      const attempts = rows.map(({ attempt }) => attempt);
       const counts = [
-        await run('attempts', insertAttempts, [ids, attempts, rows.map((row) => row.attemptText)]),
-        await run('records', updateRecords, [
-          ids,
+        await run('records', writeRecords, [
+          rows.map(({ id }) => id),
           rows.map(({ version }) => version),
           due,
           rows.map(({ updatedAtMs }) => updatedAtMs),
-          rows.map((row) => row.recordText),
+          rows.map(({ recordText }) => recordText),
+          rows.map(({ deviceId }) => deviceId),
+          rows.map(({ attempt }) => attempt),
+          rows.map(({ attemptText }) => attemptText),
         ]),
         await run('entries', insertEntries, [
           rows.map(({ entryId }) => entryId.toString('hex')),
@@ -33,11 +33,10 @@ export function barePostgres(url: string): BareWrites {
   };
 }
 
-const insertAttempts = `INSERT INTO notification_attempts (notification_id, device_id, attempt_number, document)
-  SELECT id, 'd', attempt, document FROM unnest($1::text[], $2::int[], $3::json[]) AS u(id, attempt, document)
-  ON CONFLICT DO NOTHING`;
-
-const updateRecords = `UPDATE notifications AS stored SET version = stored.version + 1, status = 'retrying',
+const writeRecords = `WITH added AS (INSERT INTO notification_attempts (notification_id, device_id, attempt_number, document)
+    SELECT id, device, attempt, document FROM unnest($1::text[], $6::text[], $7::int[], $8::json[]) AS a(id, device, attempt, document)
+    ON CONFLICT DO NOTHING)
+  UPDATE notifications AS stored SET version = stored.version + 1, status = 'retrying',
     wake_at = to_timestamp(u.due / 1000.0), updated_at = to_timestamp(u.updated / 1000.0), document = u.document
   FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::json[]) AS u(id, version, due, updated, document)
   WHERE stored.id = u.id AND stored.version = u.version`;

@@ -4,33 +4,54 @@ import { type DelayQueue, storeDelayQueue, type Store } from '@redrive/engine';
 import {
   attemptText,
   createNotifications,
+  type FailureReport,
   type NotificationRepository,
   type Notifications,
   recordText,
 } from '@redrive/notifications';
 
-/** Reports at once, each about a notification of its own. */
+/** Reports at once, each about a notification and a device of its own. */
 export const REPORTS = 100;
 const HOUR_MS = 3_600_000;
+/** Of the priority `high`. It spreads the due times over their indexes. */
+const JITTER = 0.3;
 
-export const ids: readonly string[] = Array.from({ length: REPORTS }, (_, i) => `n${i}`);
+/** Attempts without end, an hour apart: none is due while it is measured. */
+export const policy = { maxAttempts: 1_000_000, base: '1h', cap: '1h' } as const;
 
-/** The statements that a batch of reports comes to, and nothing else: three commits. */
+export const newNotifications = Array.from({ length: REPORTS }, (_, i) => ({
+  id: `n${i}`,
+  recipient: { userId: 'u' },
+  priority: 'high' as const,
+  notification: { title: 'Your taxi is here', body: 'It waits at the door.' },
+  source: 'bench',
+  ttlMs: 300 * 24 * HOUR_MS,
+}));
+
+/** All of them failed at this attempt. */
+export function reportsOf(attemptNumber: number): FailureReport[] {
+  return newNotifications.map(({ id }, i) => {
+    return { notificationId: id, deviceId: `device-${i}`, attemptNumber };
+  });
+}
+
+/** The statements that a batch of reports comes to, and nothing else: two commits. */
 export interface BareWrites {
   write(rows: readonly ReportRows[]): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** The rows of one report: an attempt, the record by its version, and an entry of the queue. */
+/** The rows of one report: the record by its version, an attempt, and an entry of the queue. */
 export interface ReportRows {
   id: string;
+  deviceId: string;
   attempt: number;
   attemptText: string;
   version: number;
   recordText: string;
   updatedAtMs: number;
   dueAtMs: number;
-  /** 16 bytes, as spread over the index as those of Redrive. */
+  /** 16 bytes. Ids and due times are as spread over their indexes as those of Redrive. */
   entryId: Buffer;
   context: string;
   payload: Buffer;
@@ -46,58 +67,49 @@ export async function startReports(
     repository,
     queues: { urgent: queue('urgent'), bulk: queue('bulk') },
     deliver: async () => undefined,
-    policies: { high: { maxAttempts: 1_000_000, base: '1h', cap: '1h' } },
+    policies: { high: policy },
     consume: false,
   });
   await service.start();
-  await service.createMany(
-    ids.map((id) => ({
-      id,
-      recipient: { userId: 'u' },
-      priority: 'high',
-      notification: { title: 'Your taxi is here', body: 'It waits at the door.' },
-      source: 'bench',
-      ttlMs: 300 * 24 * HOUR_MS,
-    })),
-  );
+  await service.createMany(newNotifications);
   if (!(await report(service, 1))) throw new Error('the first reports were not scheduled');
   return service;
 }
 
-/** All of them failed at this attempt. Whether each is scheduled again. */
-export async function report(service: Notifications, attemptNumber: number): Promise<boolean> {
-  const answers = await service.reportFailures(
-    ids.map((notificationId) => ({ notificationId, deviceId: 'd', attemptNumber })),
-  );
+/** Whether each is scheduled again. */
+export async function report(service: Notifications, attempt: number): Promise<boolean> {
+  const answers = await service.reportFailures(reportsOf(attempt));
   return answers.every((answer) => 'decision' in answer && answer.decision === 'scheduled');
 }
 
-/** Makes the rows of all reports of one attempt, from the record as the service stored it. */
+/** Makes the rows of reports, from the record as the service stored it. */
 export async function rowMaker(
   service: Notifications,
-): Promise<(attempt: number) => readonly ReportRows[]> {
-  const record = await service.get(ids[0]!);
-  if (!record) throw new Error(`there is no ${ids[0]}`);
+): Promise<(reports: readonly FailureReport[]) => readonly ReportRows[]> {
+  const record = await service.get(newNotifications[0]!.id);
+  if (!record) throw new Error('no notification was created');
   const text = recordText(record);
-  return (attempt) => {
+  return (reports) => {
     const updatedAtMs = Date.now();
-    return ids.map((id) => {
-      const entry = `${id}:d:${attempt}`;
-      const payload = { notification_id: id, device_id: 'd', attempt };
+    return reports.map(({ notificationId: id, deviceId, attemptNumber: attempt }) => {
+      const entry = `${id}:${deviceId}:${attempt}`;
+      const payload = { notification_id: id, device_id: deviceId, attempt };
       return {
         id,
+        deviceId,
         attempt,
         attemptText: attemptText({
           notificationId: id,
-          deviceId: 'd',
+          deviceId,
           attemptNumber: attempt,
           status: 'failed',
           attemptedAtMs: updatedAtMs,
         }),
+        // A record was created, and written once for each attempt.
         version: attempt,
         recordText: text,
         updatedAtMs,
-        dueAtMs: updatedAtMs + HOUR_MS,
+        dueAtMs: updatedAtMs + Math.floor(HOUR_MS * (1 + JITTER * Math.random())),
         entryId: createHash('md5').update(entry).digest(),
         context: JSON.stringify({ extra: { id: entry, key: id } }),
         payload: Buffer.from(JSON.stringify(payload)),

@@ -1,8 +1,8 @@
 import { noiseNote } from '../engine/turns.ts';
 import type { Case, Verdict } from '../result.ts';
-import { retryMessage } from './messages.ts';
-import { redrive, Running } from './program.ts';
-import { LONGEST_MS, Stage } from './stage.ts';
+import { retryMessage } from './stage/messages.ts';
+import { redrive, Running } from './stage/program.ts';
+import { LONGEST_MS, Stage } from './stage/stage.ts';
 
 const MESSAGES = 20_000;
 

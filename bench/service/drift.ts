@@ -1,8 +1,8 @@
 import { noiseNote, percentile } from '../engine/turns.ts';
 import type { Case, Verdict } from '../result.ts';
-import { dueAtOf } from './messages.ts';
-import { redrive, Running } from './program.ts';
-import { LONGEST_MS, Stage, type StoreName } from './stage.ts';
+import { dueAtOf } from './stage/messages.ts';
+import { redrive, Running } from './stage/program.ts';
+import { LONGEST_MS, Stage, type StoreName } from './stage/stage.ts';
 
 const PER_SECOND = 500;
 const MAX_P99_MS = 100;

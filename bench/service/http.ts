@@ -4,10 +4,10 @@ import { share } from '../engine/verdicts.ts';
 import type { Effort } from '../harness.ts';
 import type { Case, Result } from '../result.ts';
 import { HttpClient } from './http-client.ts';
-import { payloadOf } from './messages.ts';
-import { bareHttp, redrive, Running } from './program.ts';
-import { numberIn } from './sql.ts';
-import { Stage } from './stage.ts';
+import { payloadOf } from './stage/messages.ts';
+import { bareHttp, redrive, Running } from './stage/program.ts';
+import { numberIn } from './stage/sql.ts';
+import { Stage } from './stage/stage.ts';
 
 const PATH = '/api/v1/retries';
 const ITEMS = 100;

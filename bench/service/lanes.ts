@@ -11,8 +11,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BATCH, timed } from '../engine/player.ts';
 import { noiseNote } from '../engine/turns.ts';
 import type { Case, Verdict } from '../result.ts';
-import { payloadOf } from './messages.ts';
-import { redrive, Running } from './program.ts';
+import { payloadOf } from './stage/messages.ts';
+import { redrive, Running } from './stage/program.ts';
 
 const MAX_BYTES = 250e6;
 /** Of the backlog of a million, which is what the other cases have. */

@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { BATCH, timed } from '../engine/player.ts';
 import { noiseNote } from '../engine/turns.ts';
 import type { Case, Verdict } from '../result.ts';
-import { payloadOf } from './messages.ts';
-import { redrive, Running } from './program.ts';
-import { Stage, type TurnPlace } from './stage.ts';
+import { payloadOf } from './stage/messages.ts';
+import { redrive, Running } from './stage/program.ts';
+import { Stage, type TurnPlace } from './stage/stage.ts';
 
 const MAX_BYTES = 200e6;
 const DAY_MS = 86_400_000;

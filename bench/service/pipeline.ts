@@ -1,22 +1,48 @@
 import { cpuMs } from '../engine/cpu.ts';
+import type { Place } from '../engine/grounds.ts';
 import { figureOf, noiseNote, spreadOf, takeTurns } from '../engine/turns.ts';
 import { share } from '../engine/verdicts.ts';
 import type { Case } from '../result.ts';
-import { retryMessage } from './messages.ts';
-import { barePipeline, type Program, redrive, Running } from './program.ts';
-import { LONGEST_MS, Stage, type TurnPlace } from './stage.ts';
+import type { Arrivals } from './stage/arrivals.ts';
+import { retryMessage } from './stage/messages.ts';
+import { type Program, Running } from './stage/program.ts';
+import { LONGEST_MS } from './stage/stage.ts';
 
 /** Due as soon as it is stored: what is measured is the road, not the wait. */
 const atOnce = { policy: { base: 1, cap: 1, jitter: 'none' } };
 
-const contestants = {
-  redrive: { program: redrive, env: {} },
-  'redrive-no-audit': { program: redrive, env: { REDRIVE_AUDIT: 'false' } },
-  raw: { program: barePipeline, env: {} },
-} as const satisfies Record<string, { program: Program; env: Record<string, string> }>;
+export interface Contestant {
+  program: Program;
+  env?: Readonly<Record<string, string>>;
+}
 
-type Name = keyof typeof contestants;
-const names = Object.keys(contestants) as Name[];
+export interface Pipeline {
+  name: string;
+  about: string;
+  /** As the notes call it. */
+  broker: string;
+  contestants: Readonly<Record<'redrive' | 'raw', Contestant>> &
+    Readonly<Record<string, Contestant>>;
+  openStage: () => PipelineStage;
+}
+
+interface PipelineStage extends AsyncDisposable {
+  place(): Promise<PipelinePlace>;
+}
+
+/** What a turn has to itself. */
+interface PipelinePlace {
+  readonly env: Readonly<Record<string, string>>;
+  readonly queues: { readonly work: string };
+  readonly database: Place | undefined;
+  listen(): Promise<Heard>;
+  put(messages: readonly Buffer[]): Promise<void>;
+  untilSettled(): Promise<void>;
+  cpuMs(): { database: number; broker: number };
+  remove(): Promise<void>;
+}
+
+type Heard = Pick<Arrivals, 'expect' | 'duplicates'> & { close(): Promise<void> };
 
 /** One turn; CPU times in µs for each message. */
 interface Turn {
@@ -26,33 +52,46 @@ interface Turn {
   broker: number;
 }
 
-export const pipeline: Case = {
-  name: 'pipeline',
-  about:
-    'messages of 300 bytes from RabbitMQ through PostgreSQL to RabbitMQ, until the last is on its queue',
-  async run({ turns, tasks }) {
-    const notes = [noiseNote()];
-    await using stage = new Stage();
-    const played = await takeTurns(names, turns, (name) => play(stage, name, tasks));
-    const figures = names.map((name) => {
-      return [name, figureOf(played[name].map(({ perSecond }) => perSecond))] as const;
-    });
-    const rates = Object.fromEntries(figures.map(([name, { median }]) => [name, median]));
-    const { redrive: rate = Number.NaN, ...peers } = rates;
-    return {
-      metric: 'ops/s',
-      redrive: rate,
-      peers,
-      spread: spreadOf(figures),
-      verdicts: [share(0.6, rate, Number(peers['raw']), 'raw, the bare statements and publishes')],
-      notes: [cpuNote(played), ...notes],
-    };
-  },
-};
+/** A case: messages from a broker through PostgreSQL back to the broker, until the last is on its queue. */
+export function pipelineCase({ name, about, broker, contestants, openStage }: Pipeline): Case {
+  return {
+    name,
+    about,
+    async run({ turns, tasks }) {
+      const notes = [noiseNote()];
+      const names = Object.keys(contestants);
+      await using stage = openStage();
+      const played = await takeTurns(names, turns, async (contestant) => {
+        return play(await stage.place(), contestant, contestants[contestant]!, tasks);
+      });
+      const figures = names.map((contestant) => {
+        return [
+          contestant,
+          figureOf(played[contestant]!.map(({ perSecond }) => perSecond)),
+        ] as const;
+      });
+      const rates = Object.fromEntries(figures.map(([each, { median }]) => [each, median]));
+      const { redrive: rate = Number.NaN, ...peers } = rates;
+      return {
+        metric: 'ops/s',
+        redrive: rate,
+        peers,
+        spread: spreadOf(figures),
+        verdicts: [
+          share(0.6, rate, Number(peers['raw']), 'raw, the bare statements and publishes'),
+        ],
+        notes: [cpuNote(broker, played), ...notes],
+      };
+    },
+  };
+}
 
-async function play(stage: Stage, name: Name, messages: number): Promise<Turn> {
-  const { program, env } = contestants[name];
-  const place = await stage.place();
+async function play(
+  place: PipelinePlace,
+  name: string,
+  { program, env = {} }: Contestant,
+  messages: number,
+): Promise<Turn> {
   await using running = await Running.start(program, {
     env: { ...place.env, ...env },
     config: atOnce,
@@ -71,9 +110,9 @@ async function play(stage: Stage, name: Name, messages: number): Promise<Turn> {
 
 /** Fills the queue while the contestant is held, and lets it go. */
 async function send(
-  place: TurnPlace,
+  place: PipelinePlace,
   running: Running,
-  listener: Awaited<ReturnType<TurnPlace['listen']>>,
+  listener: Heard,
   count: number,
 ): Promise<Turn> {
   const messages = Array.from({ length: count }, (_, n) => retryMessage(place.queues.work, n));
@@ -87,7 +126,7 @@ async function send(
   await all;
   const tookMs = performance.now() - startMs;
   // The last settlement comes after its message.
-  await place.untilRows(`status = 'pending'`, 0);
+  await place.untilSettled();
   const after = used();
   const each = (part: keyof typeof after) => ((after[part] - before[part]) * 1000) / count;
   return {
@@ -99,11 +138,11 @@ async function send(
 }
 
 /** On a busy machine this says more than the clock: who needs less is faster where nothing else runs. */
-function cpuNote(played: Record<Name, Turn[]>): string {
-  const each = names.map((name) => {
+function cpuNote(broker: string, played: Readonly<Record<string, readonly Turn[]>>): string {
+  const each = Object.entries(played).map(([name, turns]) => {
     const middle = (part: keyof Turn) =>
-      figureOf(played[name].map((turn) => turn[part])).median.toFixed(0);
+      figureOf(turns.map((turn) => turn[part])).median.toFixed(0);
     return `${name} ${middle('own')} + ${middle('database')} + ${middle('broker')}`;
   });
-  return `CPU time of a message in µs, own process + PostgreSQL + RabbitMQ: ${each.join(', ')}`;
+  return `CPU time of a message in µs, own process + PostgreSQL + ${broker}: ${each.join(', ')}`;
 }

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { readRetryMessage } from '../../packages/server/src/scheduler/retry-message.ts';
 import { HttpClient, readResponse } from './http-client.ts';
-import { dueAtOf, numberOf, payloadOf, retryMessage } from './messages.ts';
-import { Running } from './program.ts';
+import { dueAtOf, numberOf, payloadOf, retryMessage } from './stage/messages.ts';
+import { Running } from './stage/program.ts';
 
 describe('a message', () => {
   it('has 300 bytes whatever its number and due time, and both are found in it', () => {

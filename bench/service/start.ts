@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { cpuMs } from '../engine/cpu.ts';
 import { figureOf, noiseNote, spreadOf, takeTurns } from '../engine/turns.ts';
 import type { Case } from '../result.ts';
-import { redrive, Running, type RunOptions } from './program.ts';
-import { Stage } from './stage.ts';
+import { redrive, Running, type RunOptions } from './stage/program.ts';
+import { Stage } from './stage/stage.ts';
 
 const MAX_MS = 2000;
 const LOOK_MS = 5;

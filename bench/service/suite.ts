@@ -4,7 +4,7 @@ import { drift } from './drift.ts';
 import { httpBatch, httpSingle } from './http.ts';
 import { lanes } from './lanes.ts';
 import { memory } from './memory.ts';
-import { pipeline } from './pipeline.ts';
+import { pipeline } from './pipelines.ts';
 import { start } from './start.ts';
 
 export const suite: Suite = {

@@ -7,6 +7,8 @@ export interface Proxy extends AsyncDisposable {
   readonly url: string;
   /** Connections that are open now. */
   readonly connections: number;
+  /** Passed so far, in both directions. */
+  readonly bytes: number;
   /** Ends all connections on both sides, as a broken network does: by a reset. */
   cut(): void;
   /** Forwards so many more bytes to the server, and then cuts whichever connection sent them. Resolves then. */
@@ -30,6 +32,7 @@ interface Pair {
 export async function startProxy(serverUrl: string): Promise<Proxy> {
   const target = new URL(serverUrl);
   const pairs = new Set<Pair>();
+  let bytes = 0;
   let isStalled = false;
   let isMuted = false;
   let isRefusing = false;
@@ -74,10 +77,13 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
     get connections() {
       return pairs.size;
     },
+    get bytes() {
+      return bytes;
+    },
     cut,
-    cutAfter: (bytes) =>
+    cutAfter: (count) =>
       new Promise((resolve) => {
-        limit = { left: bytes, done: resolve };
+        limit = { left: count, done: resolve };
       }),
     stall() {
       isStalled = true;
@@ -120,6 +126,7 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
   }
 
   function pass(from: Socket, to: Socket, chunk: Buffer): void {
+    bytes += chunk.length;
     if (to.write(chunk)) return;
     from.pause();
     to.once('drain', () => {

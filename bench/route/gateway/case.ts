@@ -7,7 +7,7 @@ import { figureOf, noiseNote, percentile, spreadOf, takeTurns } from '../../engi
 import { atLeast, share } from '../../engine/verdicts.ts';
 import type { Case, Result } from '../../result.ts';
 import { HttpClient } from '../../service/http-client.ts';
-import { type Program, redrive, Running } from '../../service/program.ts';
+import { type Program, redrive, Running } from '../../service/stage/program.ts';
 
 const CONNECTIONS = 32;
 /** Until all of it is compiled: services run for weeks. The slow ones are given up on. */

@@ -12,14 +12,14 @@ export interface Program {
 }
 
 export const redrive: Program = {
-  script: join(import.meta.dirname, '../../packages/server/src/cli/main.ts'),
+  script: join(import.meta.dirname, '../../../packages/server/src/cli/main.ts'),
   args: ['serve'],
 };
-export const barePipeline: Program = { script: join(import.meta.dirname, 'bare/pipeline.ts') };
+export const barePipeline: Program = { script: join(import.meta.dirname, '../bare/pipeline.ts') };
 export const bareNatsPipeline: Program = {
-  script: join(import.meta.dirname, 'bare/nats-pipeline.ts'),
+  script: join(import.meta.dirname, '../bare/nats-pipeline.ts'),
 };
-export const bareHttp: Program = { script: join(import.meta.dirname, 'bare/http.ts') };
+export const bareHttp: Program = { script: join(import.meta.dirname, '../bare/http.ts') };
 
 export interface RunOptions {
   env?: Readonly<Record<string, string>>;

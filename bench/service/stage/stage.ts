@@ -1,8 +1,8 @@
 import amqp, { type ChannelModel } from 'amqplib';
 import { type RabbitmqServer, startRabbitmq } from '@redrive/services';
-import { cpuMs } from '../engine/cpu.ts';
-import { Grounds, type Place } from '../engine/grounds.ts';
-import { requireServer } from '../missing.ts';
+import { cpuMs } from '../../engine/cpu.ts';
+import { Grounds, type Place } from '../../engine/grounds.ts';
+import { requireServer } from '../../missing.ts';
 import { Listener } from './listener.ts';
 import { retryMessage } from './messages.ts';
 import { untilNumber } from './sql.ts';
@@ -112,6 +112,10 @@ export class TurnPlace {
   async untilRows(condition: string, count: number): Promise<void> {
     const text = `SELECT count(*) FROM retry_queue WHERE ${condition}`;
     await untilNumber(this.database!.address, text, count, LONGEST_MS);
+  }
+
+  async untilSettled(): Promise<void> {
+    await this.untilRows(`status = 'pending'`, 0);
   }
 
   /** What the servers have used of the processors so far. */

@@ -3,10 +3,10 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { type NatsServer, startNats } from '@redrive/services';
 import { cpuMs } from '../../engine/cpu.ts';
 import { Grounds, type Place } from '../../engine/grounds.ts';
-import { Arrivals } from '../arrivals.ts';
-import { numberOf } from '../messages.ts';
-import { untilNumber } from '../sql.ts';
-import { LONGEST_MS } from '../stage.ts';
+import { Arrivals } from './arrivals.ts';
+import { numberOf } from './messages.ts';
+import { untilNumber } from './sql.ts';
+import { LONGEST_MS } from './stage.ts';
 
 /** The stream that the service makes. */
 const RETRIES = 'REDRIVE_RETRIES';
@@ -39,7 +39,7 @@ export class NatsStage implements AsyncDisposable {
 
 /** What a turn has to itself. */
 export class NatsPlace {
-  readonly subjects = { retry: 'retries.in', work: 'work.a' };
+  readonly queues = { retry: 'retries.in', work: 'work.a' };
   readonly database: Place;
   readonly #server: NatsServer;
   readonly #connection: NatsConnection;
@@ -53,7 +53,7 @@ export class NatsPlace {
   get env(): Record<string, string> {
     return {
       NATS_URL: this.#server.url,
-      NATS_RETRY_SUBJECT: this.subjects.retry,
+      NATS_RETRY_SUBJECT: this.queues.retry,
       DATABASE_URL: this.database.address,
     };
   }
@@ -61,7 +61,7 @@ export class NatsPlace {
   /** Hears what is published to the subject that everything goes back to. */
   async listen(): Promise<Arrivals & { close(): Promise<void> }> {
     const arrivals = new Arrivals();
-    const subscription = this.#connection.subscribe(this.subjects.work, {
+    const subscription = this.#connection.subscribe(this.queues.work, {
       callback: (_, { data }) => arrivals.take(numberOf(Buffer.from(data))),
     });
     await this.#connection.flush();
@@ -73,7 +73,7 @@ export class NatsPlace {
     const client = jetstream(this.#connection);
     for (let i = 0; i < messages.length; i += AT_ONCE) {
       const some = messages.slice(i, i + AT_ONCE);
-      await Promise.all(some.map((one) => client.publish(this.subjects.retry, one)));
+      await Promise.all(some.map((one) => client.publish(this.queues.retry, one)));
     }
   }
 
