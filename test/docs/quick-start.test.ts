@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,6 +51,72 @@ it(
     await expect
       .poll(async () => JSON.parse(await run(here(look))) as unknown, { timeout: 20_000 })
       .toMatchObject({ status: 'done', attempts: expect.any(Array) });
+  },
+);
+
+/** As above, with a first delay of 50 ms instead of 10 s. */
+it(
+  'the guide to notifications brings one through its retry, as it says',
+  { timeout: 60_000 },
+  async () => {
+    const page = 'docs/guides/notifications.md';
+    const guide = readFileSync(join(root, page), 'utf8');
+    const shell = (heading: string) =>
+      blocksIn(page, sectionOf(guide, heading), 'sh').map(({ code }) => code);
+    const [port, receiverPort] = [await freePort(), await freePort()];
+    const here = (code: string | undefined) =>
+      (code ?? '')
+        .replaceAll('8086', String(port))
+        .replaceAll('9000', String(receiverPort))
+        .replace('npm start', `exec "${process.execPath}" "${main}" serve`);
+    const config = join(home, 'fast.json');
+    const policies = { 'notification.critical': { base: '50ms', cap: '50ms' } };
+    writeFileSync(config, JSON.stringify({ policies }));
+
+    const [receiver, serve] = shell('Start');
+    const listening = start('bash', ['-c', here(receiver)]);
+    const delivered = said(listening, 'attempt 2 of ride-42 to phone-1');
+    const service = start('bash', ['-c', here(serve)], {
+      HTTP_PORT: String(port),
+      REDRIVE_CONFIG: config,
+      REDRIVE_DATA_DIR: join(home, 'notifications'),
+      REDRIVE_LOG_FORMAT: 'json',
+    });
+    await said(service, '"ready"');
+    const [report] = shell('Report');
+    expect(await run(here(report))).toContain('"decision":"scheduled"');
+    await delivered;
+    const [look] = shell('Look');
+    await expect
+      .poll(() => run(here(look)), { timeout: 20_000 })
+      .toMatch(/"status":"delivered".*"attempts":\[.*"ready":true/s);
+  },
+);
+
+it(
+  'the guide to fallbacks decides and plays its policy, as it says',
+  { timeout: 60_000 },
+  async () => {
+    const page = 'docs/guides/fallbacks.md';
+    const guide = readFileSync(join(root, page), 'utf8');
+    const [serve, decide] = blocksIn(page, sectionOf(guide, 'In the service'), 'sh');
+    const [commands] = blocksIn(page, sectionOf(guide, 'On the command line'), 'sh');
+    const port = await freePort();
+    const redrive = `redrive() { "${process.execPath}" "${main}" "$@"; }`;
+    const serving = `exec "${process.execPath}" "${main}" serve`;
+    const command = (serve?.code ?? '').replace('redrive serve', serving);
+    const service = start('bash', ['-c', command], {
+      HTTP_PORT: String(port),
+      REDRIVE_DATA_DIR: join(home, 'routing-data'),
+      REDRIVE_LOG_FORMAT: 'json',
+    });
+    await said(service, '"ready"');
+    const decision = await run((decide?.code ?? '').replaceAll('8086', String(port)));
+    expect(JSON.parse(decision)).toMatchObject({ result: 'ok', provider: 'primary' });
+    const printed = await run(`${redrive}\n${commands?.code}`);
+    expect(printed).toContain('routing/llm.json: good');
+    const drawn = /^Policy llm 1\.0.*?exhausted$/ms.exec(guide)?.[0];
+    expect(printed).toContain(drawn);
   },
 );
 

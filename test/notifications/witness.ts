@@ -1,12 +1,14 @@
 /** Looks at every write and every delivery of a made-up world, and says what must never be. */
 import type { Clock } from 'redrive';
 import {
+  type DeliveryAttempt,
   type DeliveryRecord,
   type DeliveryState,
   mayMove,
   type NotificationRecord,
   type NotificationRepository,
   statusOf,
+  type Written,
 } from '@redrive/notifications';
 
 type From = Parameters<typeof mayMove>[0];
@@ -48,10 +50,12 @@ export class Witness {
   async write(
     repository: NotificationRepository,
     records: readonly NotificationRecord[],
-  ): Promise<boolean[]> {
+    attempts: readonly DeliveryAttempt[] = [],
+  ): Promise<Written> {
     const before = await repository.find(records.map(({ id }) => id));
-    const written = await repository.write(records);
-    for (const [i, record] of records.entries()) if (written[i]) this.#compare(before[i]!, record);
+    const written = await repository.write(records, attempts);
+    for (const [i, record] of records.entries())
+      if (written.records[i]) this.#compare(before[i]!, record);
     return written;
   }
 

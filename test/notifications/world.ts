@@ -4,11 +4,14 @@ import { memoryDelayQueue } from '@redrive/engine/memory';
 import { seededRandom, type VirtualClock, virtualClock } from 'redrive/testing';
 import {
   createNotifications,
+  type DeliveryAttempt,
   type DeliverRequest,
   type NotificationHappening,
+  type NotificationRecord,
   type NotificationOptions,
   type NotificationRepository,
   type Notifications,
+  notWritten,
 } from '@redrive/notifications';
 import { memoryNotifications } from '@redrive/notifications/memory';
 import { Witness } from './witness.ts';
@@ -142,14 +145,13 @@ export class Instance {
   }
 
   #repository(): NotificationRepository {
-    const { repository, witness } = this.#world;
+    const { repository } = this.#world;
     return {
       open: () => repository.open(),
       close: async () => undefined,
       create: (records) => this.#call(() => repository.create(records)),
       find: (ids) => this.#call(() => repository.find(ids)),
-      write: (records) => this.#call(() => witness.write(repository, records)),
-      addAttempts: (attempts) => this.#call(() => repository.addAttempts(attempts)),
+      write: (records, attempts = []) => this.#write(records, attempts),
       attempts: (id, page) => this.#call(() => repository.attempts(id, page)),
       due: (nowMs, limit) => this.#call(() => repository.due(nowMs, limit)),
       list: (query) => this.#call(() => repository.list(query)),
@@ -158,6 +160,21 @@ export class Instance {
       activate: (ids) => this.#call(() => repository.activate(ids)),
       prune: (beforeMs, limit) => this.#call(() => repository.prune(beforeMs, limit)),
     };
+  }
+
+  /** Half of the time in two steps, as in a database without transactions. */
+  async #write(
+    records: readonly NotificationRecord[],
+    attempts: readonly DeliveryAttempt[],
+  ): ReturnType<NotificationRepository['write']> {
+    const { repository, witness } = this.#world;
+    if (this.#world.chance(0.5))
+      return this.#call(() => witness.write(repository, records, attempts));
+    const { records: written } = await this.#call(() => witness.write(repository, records));
+    const lost = notWritten(records, written);
+    const left = attempts.filter(({ notificationId }) => !lost.has(notificationId));
+    const { attempts: added } = await this.#call(() => repository.write([], left));
+    return { records: written, attempts: attempts.map((one) => added[left.indexOf(one)] ?? false) };
   }
 
   #queue(queue: DelayQueue): DelayQueue {

@@ -11,7 +11,7 @@ import { type Found, missing, type Service } from './service.ts';
 
 export { certificate } from './certificate.ts';
 export { startKafka, startKafkaCluster } from './kafka.ts';
-export type { KafkaCluster, KafkaOptions, KafkaServer } from './kafka.ts';
+export type { KafkaCluster, KafkaOptions, KafkaSecurity, KafkaServer } from './kafka.ts';
 export { startFerretdb, startMongo } from './mongo.ts';
 export type { MongoServer } from './mongo.ts';
 export { startNats, startNatsCluster } from './nats.ts';

@@ -26,11 +26,13 @@ export interface KafkaClient extends AsyncDisposable {
 
 const POLL_MS = 50;
 const KNOWN_MS = 20_000;
+/** For longer than another leader takes to be elected: a killed broker is missed after 5 s. */
+const PATIENCE = { retries: 80, retryDelay: 250 };
 
 export async function kafkaClient(addresses: string | readonly string[]): Promise<KafkaClient> {
   const bootstrapBrokers = [addresses].flat().map((one) => one.replace(/^kafka:\/\//, ''));
   const options = { clientId: 'test', bootstrapBrokers, autocreateTopics: false };
-  const admin = new Admin({ ...options, retries: 20, retryDelay: 250 });
+  const admin = new Admin({ ...options, ...PATIENCE });
   const names: string[] = [];
   const name = () => {
     const fresh = `test-${randomBytes(8).toString('hex')}`;
@@ -84,7 +86,7 @@ async function spanOf(
   options: { clientId: string; bootstrapBrokers: string[] },
   topic: string,
 ): Promise<number> {
-  const consumer = new Consumer({ ...options, groupId: 'test' });
+  const consumer = new Consumer({ ...options, ...PATIENCE, groupId: 'test' });
   try {
     const ends = (await consumer.listOffsets({ topics: [topic] })).get(topic)!;
     const starts = (await consumer.listOffsets({ topics: [topic], timestamp: -2n })).get(topic)!;
@@ -99,7 +101,7 @@ async function readAll(
   topic: string,
 ): Promise<Message[]> {
   const groupId = `test-${randomBytes(8).toString('hex')}`;
-  const consumer = new Consumer({ ...options, groupId, retries: 20, retryDelay: 250 });
+  const consumer = new Consumer({ ...options, ...PATIENCE, groupId });
   try {
     const ends = (await consumer.listOffsets({ topics: [topic] })).get(topic)!;
     const starts = (await consumer.listOffsets({ topics: [topic], timestamp: -2n })).get(topic)!;

@@ -22,11 +22,24 @@ import { canRead, giveTo, spawnIds } from './user.ts';
 export interface KafkaOptions {
   /** Of server.properties, over those below. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** With it clients come by TLS and SASL only, to `localhost`. */
+  readonly security?: KafkaSecurity;
+}
+
+export interface KafkaSecurity {
+  /** PEM, for `localhost`. */
+  readonly key: string;
+  readonly cert: string;
+  /** Known to PLAIN and to SCRAM-SHA-512. */
+  readonly user: string;
+  readonly password: string;
 }
 
 export interface KafkaServer extends SharedServer, AsyncDisposable {
-  /** `127.0.0.1:port`. */
+  /** `127.0.0.1:port`; with security `localhost:port`. */
   readonly address: string;
+  /** The same without security, where there is some. */
+  readonly insideAddress: string;
   readonly nodeId: number;
   /** Ends the broker at once. */
   kill(): Promise<void>;
@@ -84,7 +97,8 @@ async function startBrokers(count: number, options: KafkaOptions): Promise<Kafka
   const { path: jars } = need(kafka);
   const nodes: Node[] = [];
   for (let id = 1; id <= count; id++) {
-    nodes.push({ id, port: await freePort(), controllerPort: await freePort() });
+    const [port, controllerPort] = [await freePort(), await freePort()];
+    nodes.push({ id, port, controllerPort, insidePort: await freePort() });
   }
   const id = randomBytes(16);
   // One that began with a dash would be read as an option.
@@ -95,7 +109,7 @@ async function startBrokers(count: number, options: KafkaOptions): Promise<Kafka
     await Promise.all(servers.map((server) => server.stop()));
   };
   try {
-    const plan = { jars, nodes, clusterId, settings: options.settings ?? {} };
+    const plan = { settings: {}, ...options, jars, nodes, clusterId };
     for (const node of nodes) servers.push(prepareBroker(plan, node));
     // A majority has to be there before the first of them is ready.
     await Promise.all(servers.map((server) => server.start()));
@@ -111,9 +125,11 @@ interface Node {
   readonly id: number;
   readonly port: number;
   readonly controllerPort: number;
+  /** For brokers among themselves where clients need TLS. */
+  readonly insidePort: number;
 }
 
-interface Plan {
+interface Plan extends KafkaOptions {
   readonly jars: string;
   readonly nodes: readonly Node[];
   readonly clusterId: string;
@@ -127,7 +143,8 @@ function prepareBroker(plan: Plan, node: Node): KafkaServer {
   const config = join(home.folder, 'server.properties');
   writeFileSync(config, configuration(home, plan, node));
   const format = ['-cp', classPath, 'kafka.tools.StorageTool', 'format'];
-  const { status, stderr } = spawnSync(java, [...format, '-t', plan.clusterId, '-c', config], {
+  const where = ['-t', plan.clusterId, '-c', config, ...scramUser(plan)];
+  const { status, stderr } = spawnSync(java, [...format, ...where], {
     ...spawnIds(home.user),
     encoding: 'utf8',
     cwd: home.folder,
@@ -138,10 +155,11 @@ function prepareBroker(plan: Plan, node: Node): KafkaServer {
     const before = starts(home);
     return home.run(java, args, () => starts(home) > before);
   };
-  const address = `127.0.0.1:${node.port}`;
+  const address = `${plan.security ? 'localhost' : '127.0.0.1'}:${node.port}`;
   return {
     url: `kafka://${address}`,
     address,
+    insideAddress: plan.security ? `127.0.0.1:${node.insidePort}` : address,
     nodeId: node.id,
     kill: () => home.end('SIGKILL'),
     end: () => home.end('SIGTERM'),
@@ -176,7 +194,36 @@ function readableJars(home: Home, jars: string): string {
   return folder;
 }
 
-function configuration(home: Home, { nodes, settings }: Plan, node: Node): string {
+function scramUser({ security }: Plan): string[] {
+  if (!security) return [];
+  const { user, password } = security;
+  return ['--add-scram', `SCRAM-SHA-512=[name=${user},password=${password}]`];
+}
+
+/** Over the settings of a broker without it. */
+function secured(home: Home, node: Node, security: KafkaSecurity): Record<string, string> {
+  const { key, cert, user, password } = security;
+  const keystore = join(home.folder, 'keystore.pem');
+  writeFileSync(keystore, `${key}${cert}`);
+  giveTo(home.user, keystore);
+  const { port, insidePort, controllerPort } = node;
+  const inside = `INSIDE://127.0.0.1:${insidePort}`;
+  const modules = 'org.apache.kafka.common.security';
+  const plain = `${modules}.plain.PlainLoginModule required user_${user}="${password}";`;
+  return {
+    listeners: `SECURE://127.0.0.1:${port},${inside},CONTROLLER://127.0.0.1:${controllerPort}`,
+    'advertised.listeners': `SECURE://localhost:${port},${inside}`,
+    'listener.security.protocol.map': 'SECURE:SASL_SSL,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    'inter.broker.listener.name': 'INSIDE',
+    'listener.name.secure.ssl.keystore.type': 'PEM',
+    'listener.name.secure.ssl.keystore.location': keystore,
+    'listener.name.secure.sasl.enabled.mechanisms': 'PLAIN,SCRAM-SHA-512',
+    'listener.name.secure.plain.sasl.jaas.config': plain,
+    'listener.name.secure.scram-sha-512.sasl.jaas.config': `${modules}.scram.ScramLoginModule required;`,
+  };
+}
+
+function configuration(home: Home, { nodes, settings, security }: Plan, node: Node): string {
   const [replicas, minInSync] = nodes.length === 1 ? ['1', '1'] : ['3', '2'];
   const voters = nodes.map(({ id, controllerPort }) => `${id}@127.0.0.1:${controllerPort}`);
   const all = {
@@ -201,6 +248,7 @@ function configuration(home: Home, { nodes, settings }: Plan, node: Node): strin
     // Sooner than by default, so that tests need not wait 9 s for another leader.
     'broker.session.timeout.ms': '5000',
     'broker.heartbeat.interval.ms': '1000',
+    ...(security ? secured(home, node, security) : {}),
     ...settings,
   };
   return Object.entries(all)

@@ -14,7 +14,12 @@ export interface RedisOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-export interface RedisServer extends SharedServer, AsyncDisposable {}
+export interface RedisServer extends SharedServer, AsyncDisposable {
+  /** Ends the server at once. */
+  kill(): Promise<void>;
+  /** Starts it again, on the same port and with what it kept on disk. */
+  start(): Promise<void>;
+}
 
 const DEBIAN = ['redis-server'];
 
@@ -36,12 +41,15 @@ export async function startRedis({ settings }: RedisOptions = {}): Promise<Redis
   try {
     const password = randomBytes(16).toString('hex');
     const config = join(home.folder, 'redis.conf');
+    const start = (port: number) => home.run(path, [config], () => answers(port, password));
     const port = await startOnFreePort(home, async (candidate) => {
       writeFileSync(config, configuration(home, candidate, password, settings));
-      await home.run(path, [config], () => answers(candidate, password));
+      await start(candidate);
     });
     return {
       url: `redis://:${password}@127.0.0.1:${port}`,
+      kill: () => home.end('SIGKILL'),
+      start: () => start(port),
       stop: () => home.remove(),
       [Symbol.asyncDispose]: () => home.remove(),
     };

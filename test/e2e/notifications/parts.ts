@@ -22,7 +22,7 @@ export interface Job {
 /** Between two attempts at the least. */
 export const BASE_MS = 100;
 export const MAX_ATTEMPTS = 5;
-const policy = { base: BASE_MS, cap: BASE_MS, maxAttempts: MAX_ATTEMPTS } as const;
+export const policy = { base: BASE_MS, cap: BASE_MS, maxAttempts: MAX_ATTEMPTS } as const;
 
 const quiet = {
   debug: () => undefined,
