@@ -16,7 +16,7 @@ const slow = [
   'test/docs/{examples,dead-letters,quick-start}.test.ts',
   'packages/engine/src/adapters/{rabbitmq,nats}/{consume,outages,publisher}.test.ts',
   // Kafka takes seconds to start, and much memory: no test that needs it is in `npm test`.
-  'packages/engine/src/adapters/kafka/**/{conformance,consume,group,outages,processes,producer,publish,queue}.test.ts',
+  'packages/engine/src/adapters/kafka/**/{conformance,consume,group,outages,processes,producer,publish,queue,security}.test.ts',
   'packages/engine/src/adapters/nats/{cluster,idempotency/*,operations/lost-answers}.test.ts',
   'packages/engine/src/adapters/sqlite/processes.test.ts',
   'packages/engine/src/adapters/{redis,sqlite}/idempotency/idempotency.test.ts',
@@ -24,12 +24,13 @@ const slow = [
   'packages/engine/src/adapters/rabbitmq/topology.test.ts',
   'packages/engine/src/dispatch/poison.test.ts',
   'packages/engine/src/adapters/postgres/{schema/migrate,outages,pgbouncer}.test.ts',
-  'packages/engine/src/adapters/redis/delay-queue/cluster.test.ts',
+  'packages/engine/src/adapters/redis/delay-queue/{cluster,processes,security}.test.ts',
   // Suites that are held to find broken stores.
   'packages/engine/src/testing/{delay-queue/delay-queue,inbox/inbox,schedule/schedule}-suite.test.ts',
   'packages/notifications/src/testing/repository/repository-suite.test.ts',
   'packages/notifications/src/adapters/mongodb/*.test.ts',
-  'packages/server/src/{demo/demo,upkeep/doctor,routing/nats/responder,notifications/{servers,service}}.test.ts',
+  'packages/notifications/src/service/pause-servers.test.ts',
+  'packages/server/src/{demo/demo,upkeep/doctor,routing/nats/responder,notifications/{servers,service,store-clock}}.test.ts',
   'packages/server/src/{criteria,cyoda,gateway,routing}/service.test.ts',
   'packages/server/src/{http/routes/criteria-cases,criteria/review}.test.ts',
   'packages/server/src/cli/commands/{bulk,review}.test.ts',
@@ -44,8 +45,9 @@ export default defineConfig({
     testTimeout: 30_000,
     // A server may have to start first.
     hookTimeout: 60_000,
-    // On two cores vitest would use one: much of the time is spent in servers and child processes.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // On two cores vitest would use one: much of the time is spent in servers and child processes, and most of the long
+    // tests' in waiting for those.
+    maxWorkers: Math.max(kind === 'long' ? 3 : 2, availableParallelism() - 1),
     globalSetup: ['test/services/global-setup.ts'],
     reporters: ['default', './test/services/reporter.ts'],
     // Whole processes that are started, killed and cut off, and older servers, run apart: `npm run test:long`, in CI too.

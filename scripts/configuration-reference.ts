@@ -36,7 +36,8 @@ const chapters: readonly (readonly [string, readonly VariableName[]])[] = [
   [
     'Notifications',
     [
-      ...(['notifications', 'notificationDelivery', 'deviceServiceUrl', 'mongodbUrl'] as const),
+      ...(['notifications', 'notificationPrefix', 'notificationDelivery'] as const),
+      ...(['deviceServiceUrl', 'mongodbUrl'] as const),
       ...(['notificationDeadLetters', 'notificationEvents'] as const),
       ...(['notificationReports', 'notificationExisting', 'notificationConcurrency'] as const),
       'notificationRetentionDays',
