@@ -106,3 +106,53 @@ describe('a queue that does not answer', () => {
     expect(scene.delivered.map(({ id }) => id)).toEqual(['critical0']);
   });
 });
+
+describe('a queue that is away at the start', () => {
+  it('keeps neither the other lane nor reports from their work, and begins when it is back', async () => {
+    const before = await stage({ policies, consume: false });
+    const low = await created(before, 'low', 1);
+    const critical = await created(before, 'critical', 1);
+    const { bulk } = before.queues;
+    const open = bulk.open.bind(bulk);
+    bulk.open = () => Promise.reject(new Error('away'));
+    const service = before.another({ consume: true });
+    let isStarted = false;
+    const started = service.start().then(() => (isStarted = true));
+    await before.clock.advance('1s');
+    expect(service.stats()).toMatchObject({
+      isOpen: true,
+      lanes: { urgent: { isOpen: true }, bulk: { isOpen: false } },
+    });
+    await service.reportFailures([...critical, ...low]);
+    await before.clock.advance('2s');
+    expect(before.delivered.map(({ id }) => id)).toEqual(['critical0']);
+    // An operator can pause and resume the lane that works meanwhile.
+    await service.pause('urgent');
+    await service.resume('urgent');
+    expect(isStarted).toBe(false);
+    bulk.open = open;
+    await before.clock.advance('1m');
+    await started;
+    expect(before.delivered.map(({ id }) => id)).toEqual(['critical0', 'low0']);
+    expect(service.stats().lanes.bulk.isOpen).toBe(true);
+  });
+
+  it('is not consumed by a service that was stopped meanwhile', async () => {
+    const scene = await stage({ policies, consume: false });
+    const opening = Promise.withResolvers<void>();
+    let consumers = 0;
+    scene.queues.bulk.open = () => opening.promise;
+    scene.queues.bulk.consume = async () => {
+      consumers += 1;
+      return { stop: async () => undefined };
+    };
+    const service = scene.another({ consume: true });
+    void service.start().catch(() => undefined);
+    await scene.clock.advance('1s');
+    const stopped = service.stop();
+    opening.resolve();
+    await scene.clock.advance('20s');
+    await stopped;
+    expect(consumers).toBe(0);
+  });
+});

@@ -7,7 +7,7 @@ import type { FailureReport } from '../model/assess.ts';
 import { replayed, type Replayed } from '../model/moves.ts';
 import type { DeliveryAttempt, NotificationRecord } from '../model/notification.ts';
 import { newRecord } from '../model/record.ts';
-import { type Lane, laneOfPriority, policiesWith } from '../model/retry-config.ts';
+import { type Lane, laneOfPriority, lanes, policiesWith } from '../model/retry-config.ts';
 import type { AttemptPage, NotificationQuery } from '../ports/repository.ts';
 import {
   checkedNotification,
@@ -35,7 +35,10 @@ import { Waker } from './waker.ts';
 import { WakeUps } from './wake-ups.ts';
 
 export interface Notifications {
-  /** Opens repository and queues, for as long as that takes, and begins to deliver what is due. Safe to call again. */
+  /**
+   * Opens repository and queues, for as long as that takes. A lane begins to deliver when its own queue is open. Safe to call
+   * again.
+   */
   start(): Promise<void>;
   /** Takes nothing more, waits for what runs as long as `stopTimeoutMs`, then aborts it. Safe to call again. */
   stop(): Promise<void>;
@@ -78,7 +81,10 @@ export interface Refused {
 
 export interface NotificationStats {
   running: number;
-  lanes: Record<Lane, { running: number; isPaused: boolean }>;
+  /** The repository was reached since the start. */
+  isOpen: boolean;
+  /** `isOpen`: the queue of the lane was reached since the start. */
+  lanes: Record<Lane, { running: number; isPaused: boolean; isOpen: boolean }>;
   /** The trouble of the last sweep, where there was some. */
   trouble?: string;
 }
@@ -109,6 +115,8 @@ class NotificationService implements Notifications {
   #started: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
   #trouble: string | undefined;
+  #isOpen = false;
+  readonly #openLanes = new Set<Lane>();
 
   constructor(options: NotificationOptions) {
     const times = checkedTimes(options);
@@ -175,15 +183,23 @@ class NotificationService implements Notifications {
   }
 
   async #start(): Promise<void> {
-    const { repository, queues, host } = this.#parts;
+    const { repository, host } = this.#parts;
     const until = this.#stopping.signal;
-    const open = (what: string, work: () => Promise<void>) => persist(work, { host, what, until });
-    await open('opening the repository', () => repository.open());
-    await open('opening the urgent queue', () => queues.urgent.open());
-    await open('opening the bulk queue', () => queues.bulk.open());
+    await persist(() => repository.open(), { host, what: 'opening the repository', until });
+    this.#isOpen = true;
+    if (until.aborted) return;
+    if (this.#options.consume !== false) this.#sweeper.start();
+    // Each by itself: a queue that is away must not keep the other lane from its work.
+    await Promise.all(lanes.map((lane) => this.#startLane(lane)));
+  }
+
+  async #startLane(lane: Lane): Promise<void> {
+    const { queues, host } = this.#parts;
+    const until = this.#stopping.signal;
+    await persist(() => queues[lane].open(), { host, what: `opening the ${lane} queue`, until });
+    this.#openLanes.add(lane);
     if (until.aborted || this.#options.consume === false) return;
-    await open('consuming', () => this.#waker.start());
-    this.#sweeper.start();
+    await persist(() => this.#waker.start(lane), { host, what: `consuming ${lane} retries`, until });
   }
 
   stop(): Promise<void> {
@@ -349,7 +365,7 @@ class NotificationService implements Notifications {
 
   async pause(lane: Lane): Promise<void> {
     this.#waker.setPaused(checkedLane(lane), true);
-    await this.#waker.consume();
+    await this.#waker.consume(lane);
   }
 
   async resume(lane: Lane): Promise<void> {
@@ -357,17 +373,23 @@ class NotificationService implements Notifications {
     this.#waker.setPaused(checkedLane(lane), false);
     // A queue that is away is asked until it answers. The lane may be paused again meanwhile.
     const until = this.#stopping.signal;
-    await persist(() => this.#waker.consume(), { host, what: 'consuming', until });
+    await persist(() => this.#waker.consume(lane), { host, what: `consuming ${lane} retries`, until });
   }
 
   stats(): NotificationStats {
     const of = (lane: Lane) => ({
       running: this.#waker.running(lane),
       isPaused: this.#waker.isPaused(lane),
+      isOpen: this.#openLanes.has(lane),
     });
     const [urgent, bulk] = [of('urgent'), of('bulk')];
     const trouble = this.#trouble === undefined ? {} : { trouble: this.#trouble };
-    return { running: urgent.running + bulk.running, lanes: { urgent, bulk }, ...trouble };
+    return {
+      running: urgent.running + bulk.running,
+      isOpen: this.#isOpen,
+      lanes: { urgent, bulk },
+      ...trouble,
+    };
   }
 }
 

@@ -61,10 +61,10 @@ export class Waker {
   readonly #rooms: Readonly<Record<Lane, Room>>;
   readonly #consumers = new Map<Lane, DelayConsumer>();
   readonly #paused = new Set<Lane>();
-  #isStarted = false;
+  readonly #started = new Set<Lane>();
+  /** One change of what a lane consumes after the other. No lane waits for the queue of another. */
+  readonly #turns = new Map<Lane, Promise<void>>();
   #isStopping = false;
-  /** One change of what is consumed after the other. */
-  #turn: Promise<void> = Promise.resolve();
 
   constructor(parts: WakerParts, options: WakerOptions) {
     this.#parts = parts;
@@ -82,10 +82,10 @@ export class Waker {
     return this.#paused.has(lane);
   }
 
-  start(): Promise<void> {
-    this.#isStarted = true;
-    this.#isStopping = false;
-    return this.consume();
+  /** Its queue is open. Rejects where the queue is away. Repeating the call is safe. */
+  start(lane: Lane): Promise<void> {
+    this.#started.add(lane);
+    return this.consume(lane);
   }
 
   /** Nothing more begins in a lane that is paused. `consume` follows. */
@@ -96,24 +96,22 @@ export class Waker {
 
   /** Takes nothing more, and waits for what runs. */
   async stop(): Promise<void> {
-    this.#isStarted = false;
     this.#isStopping = true;
-    await this.consume();
+    await Promise.all(lanes.map((lane) => this.consume(lane)));
     await Promise.all([...this.#running.values()].flatMap((set) => [...set]));
   }
 
-  /** Takes from all queues but those that are paused. Rejects where one is away. Repeating the call is safe. */
-  consume(): Promise<void> {
-    const consumeAll = async () => {
-      await Promise.all(lanes.map((lane) => this.#consumeFrom(lane)));
-    };
+  /** Takes from the queue of a lane, or no longer. Rejects where the queue is away. Repeating the call is safe. */
+  consume(lane: Lane): Promise<void> {
+    const work = () => this.#consumeFrom(lane);
     // Who asked before has the error of before.
-    this.#turn = this.#turn.then(consumeAll, consumeAll);
-    return this.#turn;
+    const turn = (this.#turns.get(lane) ?? Promise.resolve()).then(work, work);
+    this.#turns.set(lane, turn);
+    return turn;
   }
 
   async #consumeFrom(lane: Lane): Promise<void> {
-    const isWanted = this.#isStarted && !this.#paused.has(lane);
+    const isWanted = this.#started.has(lane) && !this.#paused.has(lane) && !this.#isStopping;
     const consumer = this.#consumers.get(lane);
     if (isWanted === (consumer !== undefined)) return;
     if (consumer) {

@@ -15,6 +15,7 @@ import {
   type NotificationOptions,
   type NotificationRepository,
   type Notifications,
+  type NotificationStats,
   queueNames,
   type Sinks,
 } from '@redrive/notifications';
@@ -67,7 +68,6 @@ export async function createServiceNotifications(
   if (settings.notifications === 'off') return undefined;
   let engine: Engine | undefined;
   let consumer: Consumer | undefined;
-  let isStarted = false;
   const { deviceServiceUrl: url, notificationDelivery, only } = settings;
   const sending =
     notificationDelivery === undefined ? undefined : new DeliveryTrouble(notificationDelivery, log);
@@ -111,9 +111,8 @@ export async function createServiceNotifications(
     get troubles() {
       const { trouble } = service.stats();
       const nowhere = 'NOTIFICATION_DELIVERY is not set: retries that are due wait until it is.';
-      const waiting = `They have not started: ${placesOf(settings)} could not be reached yet. The log says why.`;
       return [
-        ...(isStarted ? [] : [waiting]),
+        ...notReached(service.stats(), settings),
         ...(notificationDelivery === undefined ? [nowhere] : []),
         ...(trouble === undefined ? [] : [trouble]),
         ...(sending?.trouble === undefined ? [] : [sending.trouble]),
@@ -123,10 +122,12 @@ export async function createServiceNotifications(
       engine = to;
     },
     start: async () => {
-      if (!isStarted) for (const lane of lanes) watchLane(lane, service, engine!, log);
-      await service.start();
-      isStarted = true;
-      consumer = await intakeOf(parts, service, engine!);
+      for (const lane of lanes) watchLane(lane, service, engine!, log);
+      const intake = async () => {
+        consumer = await intakeOf(parts, service, engine!);
+      };
+      // Side by side: reports need no queue, since what cannot be scheduled now waits in the record.
+      await Promise.all([service.start(), intake()]);
     },
     stop: async () => {
       await consumer?.stop();
@@ -136,12 +137,22 @@ export async function createServiceNotifications(
   };
 }
 
-/** Where their records and waits are, by the settings that say so. */
-function placesOf({ mongodbUrl, databaseUrl, redisUrl, kafkaBrokers }: Settings): string {
-  const given = { MONGODB_URL: mongodbUrl, REDIS_URL: redisUrl, KAFKA_BROKERS: kafkaBrokers };
-  const names = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : name));
+/** What the start still waits for, by the settings that say where it is. */
+function notReached(
+  { isOpen, lanes: opened }: NotificationStats,
+  { mongodbUrl, databaseUrl, redisUrl, kafkaBrokers }: Settings,
+): string[] {
   const store = databaseUrl === undefined ? 'the file of the store' : 'DATABASE_URL';
-  return names.length > 0 ? names.join(' or ') : store;
+  const yet = (place: string) => `${place} could not be reached yet. The log says why.`;
+  const records = mongodbUrl === undefined ? store : 'MONGODB_URL';
+  if (!isOpen) return [`Notifications have not started: ${yet(records)}`];
+  const waits = {
+    urgent: redisUrl === undefined ? store : 'REDIS_URL',
+    bulk: kafkaBrokers === undefined ? store : 'KAFKA_BROKERS',
+  };
+  return lanes
+    .filter((lane) => !opened[lane].isOpen)
+    .map((lane) => `The lane notification:${lane} has not started: ${yet(waits[lane])}`);
 }
 
 /** An operator pauses and resumes it as every other lane, for all instances. */
