@@ -15,5 +15,6 @@ const outcome: Result | NotRun = await found
     return { notRun: error.message };
   });
 process.send?.(outcome, () => {
-  process.disconnect();
+  // Not only disconnected: a peer may go on connecting to a server that has ended.
+  process.exit();
 });
