@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { Admin, Consumer, Producer } from '@platformatic/kafka';
 import { kafkaDelayQueue } from '@redrive/engine/kafka';
 import { startKafka } from '@redrive/services';
+import { cpuMs } from '../engine/cpu.ts';
 import { type Effort, median } from '../harness.ts';
 import type { Case, Result } from '../result.ts';
 
@@ -15,11 +16,15 @@ const DAY_MINUTES = 1440;
 interface Turn {
   perSecond: number;
   cpuUs: number;
+  /** Of the broker. */
+  serverCpuUs: number;
 }
+
+type OwnTurn = Omit<Turn, 'serverCpuUs'>;
 
 interface Contestant {
   name: string;
-  turn(count: number): Promise<Turn>;
+  turn(count: number): Promise<OwnTurn>;
   close(): Promise<void>;
 }
 
@@ -30,7 +35,7 @@ export const kafkaCase: Case = {
     await using server = await startKafka();
     const all = [await redrive(server.address, 1), await bare(server.address, 1)];
     try {
-      const found = await race(all, effort);
+      const found = await race(all, effort, server.pid!);
       const [own, limit] = [found['redrive']!, found['bare']!];
       const share = own.perSecond / limit.perSecond;
       return {
@@ -43,7 +48,7 @@ export const kafkaCase: Case = {
           },
         ],
         notes: [
-          `CPU of the process per entry: redrive ${own.cpuUs.toFixed(1)} µs, bare ${limit.cpuUs.toFixed(1)} µs`,
+          `CPU of an entry in µs, own process + broker: redrive ${cpuOf(own)}, bare ${cpuOf(limit)}`,
           `log: ${await logBytes(server.address)} bytes per entry and hop, of which ${PAYLOAD.length} are its payload`,
           hopsNote(),
           'bare: the producer and the consumer stream of @platformatic/kafka, acks of all, nothing committed',
@@ -63,7 +68,7 @@ export const kafkaPartitionsCase: Case = {
     const [two, one] = [await redrive(server.address, 2), await redrive(server.address, 1)];
     const all = [two, { ...one, name: 'one-partition' }];
     try {
-      const found = await race(all, effort);
+      const found = await race(all, effort, server.pid!);
       const notes = ['one process and one broker: two cores are all there is for both'];
       return { ...resultOf(found), notes };
     } finally {
@@ -72,13 +77,24 @@ export const kafkaPartitionsCase: Case = {
   },
 };
 
-async function race(all: readonly Contestant[], effort: Effort): Promise<Record<string, Turn>> {
+function cpuOf({ cpuUs, serverCpuUs }: Turn): string {
+  return `${cpuUs.toFixed(1)} + ${serverCpuUs.toFixed(1)}`;
+}
+
+async function race(
+  all: readonly Contestant[],
+  effort: Effort,
+  serverPid: number,
+): Promise<Record<string, Turn>> {
   const turns = all.map((): Turn[] => []);
   for (const one of all) await one.turn(Math.min(effort.tasks, 10_000));
   for (let round = 0; round < effort.turns; round++) {
     for (let i = 0; i < all.length; i++) {
       const at = (round + i) % all.length;
-      turns[at]!.push(await all[at]!.turn(effort.tasks));
+      const serverMs = cpuMs(serverPid);
+      const turn = await all[at]!.turn(effort.tasks);
+      const serverCpuUs = ((cpuMs(serverPid) - serverMs) * 1000) / effort.tasks;
+      turns[at]!.push({ ...turn, serverCpuUs });
     }
   }
   return Object.fromEntries(
@@ -87,6 +103,7 @@ async function race(all: readonly Contestant[], effort: Effort): Promise<Record<
       {
         perSecond: median(turns[i]!.map(({ perSecond }) => perSecond)),
         cpuUs: median(turns[i]!.map(({ cpuUs }) => cpuUs)),
+        serverCpuUs: median(turns[i]!.map(({ serverCpuUs }) => serverCpuUs)),
       },
     ]),
   );
@@ -102,7 +119,7 @@ function resultOf(found: Readonly<Record<string, Turn>>): Result {
 }
 
 /** Until all that is sent has come. */
-async function timed(count: number, work: (seen: () => void) => Promise<void>): Promise<Turn> {
+async function timed(count: number, work: (seen: () => void) => Promise<void>): Promise<OwnTurn> {
   const [startMs, cpu] = [performance.now(), process.cpuUsage()];
   const all = Promise.withResolvers<void>();
   let left = count;

@@ -41,6 +41,8 @@ export interface KafkaServer extends SharedServer, AsyncDisposable {
   /** The same without security, where there is some. */
   readonly insideAddress: string;
   readonly nodeId: number;
+  /** Of the broker's process, while it runs. */
+  readonly pid: number | undefined;
   /** Ends the broker at once. */
   kill(): Promise<void>;
   /** Ends it as SIGTERM does: it hands its partitions over first. */
@@ -161,6 +163,9 @@ function prepareBroker(plan: Plan, node: Node): KafkaServer {
     address,
     insideAddress: plan.security ? `127.0.0.1:${node.insidePort}` : address,
     nodeId: node.id,
+    get pid() {
+      return home.pid;
+    },
     kill: () => home.end('SIGKILL'),
     end: () => home.end('SIGTERM'),
     start,
