@@ -17,30 +17,19 @@ const entries: Record<string, string> = {
 export const bundle: Case = {
   name: 'bundle',
   about: 'the plain retry alone, bundled, minified and gzipped at level 9',
-  run: () => weigh([], 5000, 'with the fault texts of definePolicy'),
-};
-
-export const bundleWithoutTexts: Case = {
-  name: 'bundle-without-texts',
-  about: 'the same with the fault texts of definePolicy left out',
-  run: () => weigh([emptyFaults], 3000, 'without the fault texts'),
+  run: () => weigh(5000, 'with policy checks and classification'),
 };
 
 export const bundleSmall: Case = {
   name: 'bundle-small',
   about: 'everything of redrive/small: the same loop without policy checks and classification',
-  run: () => weigh([], 5500, 'without checks and classification', `export * from 'redrive/small';`),
+  run: () => weigh(5500, 'without checks and classification', `export * from 'redrive/small';`),
 };
 
-async function weigh(
-  plugins: Plugin[],
-  limit: number,
-  what: string,
-  own = entries['redrive'] ?? '',
-): Promise<Result> {
+async function weigh(limit: number, what: string, own = entries['redrive'] ?? ''): Promise<Result> {
   const sizes: Record<string, number> = {};
   for (const [name, code] of Object.entries({ ...entries, redrive: own })) {
-    sizes[name] = await size(code, plugins);
+    sizes[name] = await size(code);
   }
   const { redrive = Number.NaN, ...peers } = sizes;
   return {
@@ -57,14 +46,14 @@ async function weigh(
   };
 }
 
-async function size(code: string, plugins: Plugin[]): Promise<number> {
+async function size(code: string): Promise<number> {
   const { output } = await build({
     input: 'entry',
     cwd: import.meta.dirname,
     platform: 'browser',
     write: false,
     logLevel: 'silent',
-    plugins: [entry(code), ...plugins],
+    plugins: [entry(code)],
     output: { format: 'esm', minify: true, comments: false },
   });
   return output.reduce(
@@ -80,12 +69,3 @@ function entry(code: string): Plugin {
     load: (id) => (id.endsWith('/bench/core/entry.js') ? code : undefined),
   };
 }
-
-/** Policies are checked all the same, but a fault has no sentence. */
-const emptyFaults: Plugin = {
-  name: 'empty-faults',
-  load: (id) =>
-    id.endsWith('/core/src/faults.ts')
-      ? `export const explainFault = () => ''; export const nearest = () => undefined; export const show = String; export const didYouMean = () => '';`
-      : undefined,
-};

@@ -1,6 +1,6 @@
 import type { Suite } from '../result.ts';
 import { audit } from './audit.ts';
-import { bundle, bundleSmall, bundleWithoutTexts } from './bundle.ts';
+import { bundle, bundleSmall } from './bundle.ts';
 import { criterion } from './criterion.ts';
 import { deciding } from './decide.ts';
 import { full, fullSignal } from './full.ts';
@@ -26,7 +26,6 @@ export const suite: Suite = {
     memoryFull,
     memoryFailures,
     bundle,
-    bundleWithoutTexts,
     bundleSmall,
   ],
 };
