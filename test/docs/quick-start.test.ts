@@ -86,7 +86,7 @@ it(
     const [report] = shell('Report');
     expect(await run(here(report))).toContain('"decision":"scheduled"');
     await delivered;
-    const [look] = shell('Look');
+    const [look] = shell('Status');
     await expect
       .poll(() => run(here(look)), { timeout: 20_000 })
       .toMatch(/"status":"delivered".*"attempts":\[.*"ready":true/s);

@@ -29,7 +29,7 @@ export const errorCodes = {
     'The store cannot be reached, or did not answer in time. Trying again with the same id is safe.',
   STORE_READ_ONLY: 'The store can be read but not written.',
   STORE_DENIED:
-    'The server does not let this program in: its user, its password or a certificate is not taken. The message says which setting to correct.',
+    'The server refused the connection because of the user, the password or a certificate. The message names the setting to correct.',
   STORE_FULL: 'The disk of the store is full.',
   STORE_CORRUPT: 'The file is damaged, or is not a database.',
   STORE_FILE_LOST:
@@ -74,7 +74,7 @@ export const errorCodes = {
   NATS_OUTCOME_UNKNOWN:
     'The answer to a write was lost, and the key has changed since: whether the write happened is not known.',
   PEER_MISSING:
-    'The client of a database or a broker is not installed; the message has the `npm install` that is needed.',
+    'The client library of a database or a broker is not installed. The message has the `npm install` command.',
   NODE_TOO_OLD: 'The Node that runs this is older than what is needed; the message names both.',
   MIGRATION_LOCKED: 'Another process migrates, or a lock on the table could not be had in time.',
 } as const;

@@ -1,4 +1,4 @@
-/** What to do where the certificate of a server is not taken. Pure. */
+/** What to do when a TLS connection fails, such as by an untrusted certificate. Pure. */
 
 const untrusted = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -23,13 +23,13 @@ export function tlsFault(error: unknown, ca: string): string | undefined {
   for (const { code } of causesOf(error)) {
     if (typeof code !== 'string') continue;
     if (untrusted.has(code))
-      return `The certificate of the server is of an authority that is not known here (${code}). Give the certificate of that authority as ${ca}.`;
+      return `The certificate of the server is signed by an authority that this program does not trust (${code}). Give the certificate of that authority as ${ca}.`;
     if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID')
-      return `The certificate of the server is not valid now (${code}). Renew it there, or correct the clock here.`;
+      return `The certificate of the server is not valid now (${code}). Renew the certificate, or correct the clock of this machine.`;
     if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
-      return `The certificate of the server is for another name (${code}). Use the name that stands in the certificate as the host.`;
+      return `The certificate of the server is for another name (${code}). Use a host name that the certificate contains.`;
     if (code.startsWith('ERR_SSL_') || code === 'EPROTO')
-      return `The server does not speak TLS as this program does (${code}). Look whether that port is the one with TLS.`;
+      return `The TLS handshake with the server failed (${code}). Check that the port is the one for TLS.`;
   }
   return undefined;
 }

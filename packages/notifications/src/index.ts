@@ -49,15 +49,15 @@ export type { NewNotification } from './service/checks.ts';
 export type { Deliver, DeliverOutcome, DeliverRequest } from './service/delivery.ts';
 export type { Devices, DeviceServiceOptions } from './service/devices.ts';
 export type { DeadLetter, NotificationEvent } from './service/documents.ts';
+export type {
+  CreatedNotification,
+  Notifications,
+  NotificationStats,
+  Refused,
+} from './service/notifications.ts';
 export type { NotificationOptions } from './service/options.ts';
 export type { NotificationHappening } from './service/parts.ts';
 export type { FailedDeliveryItem, Sinks } from './service/publisher.ts';
 export { queueNames, type QueueNames } from './service/queue-names.ts';
 export type { FailureAnswer, SuccessAnswer, SuccessReport } from './service/report.ts';
-export {
-  createNotifications,
-  type CreatedNotification,
-  type Notifications,
-  type NotificationStats,
-  type Refused,
-} from './service/service.ts';
+export { createNotifications } from './service/service.ts';

@@ -13,7 +13,7 @@ export interface ClassifyOptions {
 
 /**
  * Turns whatever was thrown into data: by your rules, by what it carries (codes, statuses, names, down its causes), by the
- * words of its message, by the members of an AggregateError. Total: there is nothing it throws on.
+ * words of its message, by the members of an AggregateError. Total: no error makes it throw. Only misspelt options do.
  */
 export function classify(error: unknown, options?: ClassifyOptions): Failure {
   if (options !== undefined) checkNames('The options of classify', options, optionNames);

@@ -62,7 +62,7 @@ test('renews no lease of a handler that is out of time, and gives its entries ba
   expect(signal().aborted).toBe(false);
   expect(renewed).toEqual([1000, 2000, 3000, 4000]);
   await clock.advance(1);
-  expect(signal().reason).toMatchObject({ message: 'The handler gave no answer in 4500 ms.' });
+  expect(signal().reason).toMatchObject({ message: 'The handler did not answer within 4500 ms.' });
   await batch.over;
   answer(bothDone);
   await clock.advance(60_000);

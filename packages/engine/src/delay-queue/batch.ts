@@ -52,9 +52,9 @@ export class Batch<L extends Leased> {
 
   #timeOut(timeoutMs: number): void {
     if (this.#isAnswered) return;
-    const message = `the handler of delayed entries gave no answer in ${timeoutMs} ms, and they come again`;
+    const message = `the handler of delayed entries did not answer within ${timeoutMs} ms; the entries are handed over again`;
     this.#host.log.error({ count: this.#leased.length, timeoutMs }, message);
-    void this.giveUp(`The handler gave no answer in ${timeoutMs} ms.`);
+    void this.giveUp(`The handler did not answer within ${timeoutMs} ms.`);
   }
 
   async #run(handler: DelayHandler): Promise<void> {

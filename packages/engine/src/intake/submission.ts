@@ -252,7 +252,7 @@ export function checkedLimit(limit: unknown): number {
 
 export function checkedLane(lane: unknown): string {
   if (typeof lane === 'string' && lane.startsWith('delay-queue:')) {
-    const message = `'${lane.slice(0, 60)}' holds wake-ups that are not delivered by lanes. Pause what they wake: of notifications that is notification:urgent or notification:bulk.`;
+    const message = `'${lane.slice(0, 60)}' is a delay queue, which cannot be paused. To pause notifications, pause notification:urgent or notification:bulk.`;
     throw refused('INVALID_TASK', 'lane', message);
   }
   if (typeof lane === 'string' && /^[a-z][a-z0-9_-]*:./.test(lane) && isCleanText(lane, MAX_LANE)) {

@@ -101,7 +101,8 @@ describe('quiet hours', () => {
     expect(said({ to: '24:00' })[0]).toContain('to: "24:00"');
     expect(said({ to: '22:00' })[0]).toContain('no length');
     expect(said({ timeZone: 'Mars/Olympus' })[0]).toContain('"Mars/Olympus"');
-    expect(said({ timeZone: undefined })).toHaveLength(1);
+    expect(said({ from: undefined })).toEqual(['from: The time is missing. Write it as 22:00.']);
+    expect(said({ timeZone: undefined })[0]).toContain('time_zone: The time zone is missing.');
     // All of them in one answer.
     expect(said({ from: 5, to: '8', timeZone: 'X' })).toHaveLength(3);
   });

@@ -41,7 +41,10 @@ export function quietHoursFaults({ from, to, timeZone }: QuietHours): QuietHours
   const faults: QuietHoursFault[] = [];
   for (const [field, time] of Object.entries({ from, to })) {
     if (typeof time === 'string' && /^([01]\d|2[0-3]):[0-5]\d$/.test(time)) continue;
-    const message = `${JSON.stringify(time) ?? 'Nothing'} is not a time of day. Write it as 22:00.`;
+    const message =
+      time === undefined
+        ? 'The time is missing. Write it as 22:00.'
+        : `${JSON.stringify(time)} is not a time of day. Write it as 22:00.`;
     faults.push({ field, message });
   }
   if (faults.length === 0 && from === to) {
@@ -49,7 +52,10 @@ export function quietHoursFaults({ from, to, timeZone }: QuietHours): QuietHours
     faults.push({ field: 'to', message });
   }
   if (!isTimeZone(timeZone)) {
-    const message = `There is no time zone ${JSON.stringify(timeZone) ?? 'given'}. Use a name such as Europe/Berlin.`;
+    const message =
+      timeZone === undefined
+        ? 'The time zone is missing. Use a name such as Europe/Berlin.'
+        : `There is no time zone ${JSON.stringify(timeZone)}. Use a name such as Europe/Berlin.`;
     faults.push({ field: 'time_zone', message });
   }
   return faults;

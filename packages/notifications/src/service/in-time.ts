@@ -9,7 +9,7 @@ export async function inTime<T>(
 ): Promise<T> {
   let timer: unknown;
   const limit = new Promise<never>((_, reject) => {
-    timer = clock.setTimer(() => reject(new Error(`${what} gave no answer in ${ms} ms.`)), ms);
+    timer = clock.setTimer(() => reject(new Error(`${what} did not answer within ${ms} ms.`)), ms);
   });
   try {
     return await Promise.race([work, limit]);

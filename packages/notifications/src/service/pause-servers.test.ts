@@ -6,7 +6,8 @@ import { describeService, sharedServer } from '@redrive/services/vitest';
 import { afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { memoryNotifications } from '../adapters/memory/index.ts';
 import { queueNames } from './queue-names.ts';
-import { createNotifications, type Notifications } from './service.ts';
+import type { Notifications } from './notifications.ts';
+import { createNotifications } from './service.ts';
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 const soon = { timeout: 25_000, interval: 50 };

@@ -64,7 +64,7 @@ export class Publisher {
     this.#count += flagged.length;
     const work = this.publish(flagged)
       .catch((err: unknown) =>
-        this.#parts.host.log.warn({ err }, 'publications wait for the sweeper'),
+        this.#parts.host.log.warn({ err }, 'publishing failed; the sweeper publishes again'),
       )
       .finally(() => {
         this.#underway.delete(work);

@@ -1,7 +1,7 @@
 import { NotificationError } from '../errors.ts';
 import type { Lane } from '../model/retry-config.ts';
 
-/** How the queues of both lanes are called, wherever they are. */
+/** The names of the queues of both lanes, on each kind of server. */
 export interface QueueNames {
   /** The `name` of a queue on the engine's store. */
   store: Readonly<Record<Lane, string>>;
@@ -16,7 +16,7 @@ const PREFIX = /^[\w.-]{1,80}$/;
 /** Deployments that share one Redis or one Kafka need a prefix each: otherwise they take each other's wake-ups. */
 export function queueNames(prefix = 'notifications'): QueueNames {
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
-    const message = `The prefix of the queues of notifications is ${JSON.stringify(prefix)}. Allowed: 1 to 80 letters, digits, dots, dashes and underscores.`;
+    const message = `The prefix of the notification queues is ${JSON.stringify(prefix)}. Allowed: 1 to 80 letters, digits, dots, dashes and underscores.`;
     throw new NotificationError('INVALID_NOTIFICATIONS', message);
   }
   const of = (nameOf: (lane: Lane) => string) => ({

@@ -68,7 +68,7 @@ export function faultOf(
   if (!record) return unknownNotification(id);
   const { deviceIds } = record.notification.recipient;
   if (deviceIds && !deviceIds.includes(deviceId)) {
-    const message = `Device ${JSON.stringify(deviceId)} is not one of the devices of notification ${id}.`;
+    const message = `Device ${JSON.stringify(deviceId)} is not one of the devices of notification ${id}. Report one of its devices, or create the notification without device_ids.`;
     return new NotificationError('DEVICE_UNKNOWN', message);
   }
   return deviceFault(record, deviceId) ?? attemptFault(attempt);
@@ -81,7 +81,7 @@ export function deviceFault(
 ): NotificationError | undefined {
   if (deliveryOf(record, deviceId) || Object.keys(record.deliveries).length < MAX_DEVICES)
     return undefined;
-  const message = `Notification ${record.id} has ${MAX_DEVICES} devices already, the most that one may have.`;
+  const message = `Notification ${record.id} has ${MAX_DEVICES} devices, which is the limit. Create another notification for more devices.`;
   return new NotificationError('TOO_MANY_DEVICES', message);
 }
 
@@ -138,8 +138,8 @@ function successSentence(result: Exclude<Succeeded, 'lease_lost'>, attempt: numb
     case 'delivered':
       return `Attempt ${attempt} delivered the notification to the device.`;
     case 'duplicate':
-      return 'The delivery to the device is known already.';
+      return 'The delivery to this device was reported before.';
     case 'over':
-      return 'The delivery is over already. The success is kept, so that a replay does not deliver it twice.';
+      return 'The delivery had ended before. The success is recorded, so a replay delivers nothing.';
   }
 }

@@ -18,6 +18,12 @@ import {
   reportFaults,
 } from './checks.ts';
 import { deviceService } from './devices.ts';
+import type {
+  CreatedNotification,
+  Notifications,
+  NotificationStats,
+  Refused,
+} from './notifications.ts';
 import { checkedLane, checkedTimes, type NotificationOptions } from './options.ts';
 import type { Parts } from './parts.ts';
 import { publicationsOf, Publisher } from './publisher.ts';
@@ -33,61 +39,6 @@ import { Reports } from './reports.ts';
 import { Sweeper } from './sweeper.ts';
 import { Waker } from './waker.ts';
 import { WakeUps } from './wake-ups.ts';
-
-export interface Notifications {
-  /**
-   * Opens repository and queues, for as long as that takes. A lane begins to deliver when its own queue is open. Safe to call
-   * again.
-   */
-  start(): Promise<void>;
-  /** Takes nothing more, waits for what runs as long as `stopTimeoutMs`, then aborts it. Safe to call again. */
-  stop(): Promise<void>;
-
-  create(notification: NewNotification): Promise<CreatedNotification>;
-  /** One with faults is refused by itself. */
-  createMany(notifications: readonly NewNotification[]): Promise<(CreatedNotification | Refused)[]>;
-
-  /** Resolves when the decision is durable. Repeating a report is safe. */
-  reportFailure(report: FailureReport): Promise<FailureAnswer>;
-  reportFailures(reports: readonly FailureReport[]): Promise<(FailureAnswer | Refused)[]>;
-  reportSuccess(report: SuccessReport): Promise<SuccessAnswer>;
-  reportSuccesses(reports: readonly SuccessReport[]): Promise<(SuccessAnswer | Refused)[]>;
-
-  /** Every fault that `create` or a report would be refused for by itself, whatever the fields hold. Nothing is done. */
-  faultsOf(notification: NewNotification): readonly NotificationFault[];
-  reportFaultsOf(report: FailureReport): readonly NotificationFault[];
-
-  get(id: string): Promise<NotificationRecord | undefined>;
-  attempts(id: string, page: AttemptPage): Promise<DeliveryAttempt[]>;
-  list(query: NotificationQuery): Promise<NotificationRecord[]>;
-
-  /** Sends what failed for good once more, now. Safe to repeat: what waits already is left as it is. */
-  replay(id: string, deviceId: string): Promise<Replayed>;
-  /** Begins no more deliveries of a lane in this instance. Those under way go on, and what is due waits in its queue. */
-  pause(lane: Lane): Promise<void>;
-  resume(lane: Lane): Promise<void>;
-  /** What this instance holds. */
-  stats(): NotificationStats;
-}
-
-export interface CreatedNotification {
-  isNew: boolean;
-  record: NotificationRecord;
-}
-
-export interface Refused {
-  error: NotificationError;
-}
-
-export interface NotificationStats {
-  running: number;
-  /** The repository was reached since the start. */
-  isOpen: boolean;
-  /** `isOpen`: the queue of the lane was reached since the start. */
-  lanes: Record<Lane, { running: number; isPaused: boolean; isOpen: boolean }>;
-  /** The trouble of the last sweep, where there was some. */
-  trouble?: string;
-}
 
 const PUBLISH_WITHIN_MS = 15_000;
 const WAKE_PAUSES = { firstMs: 10_000, longestMs: 600_000 };
@@ -176,7 +127,7 @@ class NotificationService implements Notifications {
 
   start(): Promise<void> {
     if (this.#stopped) {
-      const message = 'The notification service was stopped. Make a new one to go on.';
+      const message = 'The notification service was stopped. Create a new one.';
       return Promise.reject(new NotificationError('NOTIFICATIONS_STOPPED', message));
     }
     return (this.#started ??= this.#start());
@@ -199,7 +150,11 @@ class NotificationService implements Notifications {
     await persist(() => queues[lane].open(), { host, what: `opening the ${lane} queue`, until });
     this.#openLanes.add(lane);
     if (until.aborted || this.#options.consume === false) return;
-    await persist(() => this.#waker.start(lane), { host, what: `consuming ${lane} retries`, until });
+    await persist(() => this.#waker.start(lane), {
+      host,
+      what: `consuming ${lane} retries`,
+      until,
+    });
   }
 
   stop(): Promise<void> {
@@ -213,7 +168,10 @@ class NotificationService implements Notifications {
     if (!(await within(host, this.#stopTimeoutMs, drained))) {
       this.#waker.abort();
       if (!(await within(host, ABORT_MS, drained)))
-        host.log.warn({}, 'what did not end in time was left behind; others look at it later');
+        host.log.warn(
+          {},
+          'some deliveries did not end in time; another instance takes them over when their leases expire',
+        );
     }
     await closeAll(host, CLOSE_MS, [
       () => queues.urgent.close(),
@@ -373,7 +331,11 @@ class NotificationService implements Notifications {
     this.#waker.setPaused(checkedLane(lane), false);
     // A queue that is away is asked until it answers. The lane may be paused again meanwhile.
     const until = this.#stopping.signal;
-    await persist(() => this.#waker.consume(lane), { host, what: `consuming ${lane} retries`, until });
+    await persist(() => this.#waker.consume(lane), {
+      host,
+      what: `consuming ${lane} retries`,
+      until,
+    });
   }
 
   stats(): NotificationStats {

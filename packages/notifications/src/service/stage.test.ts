@@ -10,7 +10,8 @@ import type { DeadLetter, NotificationEvent } from './documents.ts';
 import type { NotificationOptions } from './options.ts';
 import type { NotificationHappening } from './parts.ts';
 import type { FailedDeliveryItem } from './publisher.ts';
-import { createNotifications, type Notifications } from './service.ts';
+import type { Notifications } from './notifications.ts';
+import { createNotifications } from './service.ts';
 
 export interface Stage {
   clock: VirtualClock;

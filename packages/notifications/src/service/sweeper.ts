@@ -77,7 +77,7 @@ export class Sweeper {
       await this.#prune();
       this.#options.onTrouble(undefined);
     } catch (err) {
-      this.#parts.host.log.warn({ err }, 'the sweeper waits for the repository');
+      this.#parts.host.log.warn({ err }, 'a sweep failed, and is tried again');
       this.#options.onTrouble(err);
     }
   }

@@ -60,12 +60,15 @@ export class WakeUps {
     this.#underway[lane] += count;
     try {
       if (this.#underway[lane] > MAX_UNDERWAY)
-        throw new Error(`${MAX_UNDERWAY} wake-ups wait for the queue already.`);
+        throw new Error(`More than ${MAX_UNDERWAY} wake-ups wait for the queue.`);
       const entries = wakeUps.map((wakeUp) => entryOf(wakeUp, nowMs));
       await inTime(host.clock, SCHEDULE_TIMEOUT_MS, 'The queue', queues[lane].schedule(entries));
       for (const wakeUp of wakeUps) this.#remember(keyOf(wakeUp));
     } catch (err) {
-      host.log.warn({ err, lane, count }, 'retries wait for their queue');
+      host.log.warn(
+        { err, lane, count },
+        'retries could not be scheduled; the sweeper schedules them again',
+      );
       tell({ type: 'unscheduled', lane, count });
       await this.#lookSoon(wakeUps);
     } finally {
@@ -85,7 +88,10 @@ export class WakeUps {
       await this.#writer.apply(changes);
     } catch (err) {
       // The record has a time of its own at which somebody looks, only later.
-      host.log.warn({ err, count: wakeUps.length }, 'retries wait for the sweeper');
+      host.log.warn(
+        { err, count: wakeUps.length },
+        'the sweeper could not be told of these retries, and finds them later',
+      );
     }
   }
 

@@ -10,7 +10,7 @@ import type { Publisher } from './publisher.ts';
 import type { RecordWriter } from './record-writer.ts';
 import type { Report } from './report.ts';
 import type { Reports } from './reports.ts';
-import { Room } from './room.ts';
+import { Semaphore } from './semaphore.ts';
 import { readWakeUp, type WakeUps, type WokenUp } from './wake-ups.ts';
 
 interface WakerOptions {
@@ -39,16 +39,16 @@ interface Attempt extends WokenUp {
   delivery: DeliveryRecord;
   /** By the monotonic clock, counted from before the claim was sent. */
   leaseEndsMs: number;
-  places: Places;
+  permits: Permits;
 }
 
-/** Those in the lane that its batch has taken. Each delivery keeps one. */
-interface Places {
+/** Those that a batch has acquired from its lane. Each delivery that starts keeps one. */
+interface Permits {
   left: number;
 }
 
 const done: DelayAnswer = { type: 'done' };
-/** The lane was paused while this batch waited for room. Its queue is not asked any more when it is due again. */
+/** The lane was paused while this batch waited for permits. Its entries wait in the queue until the lane is resumed. */
 const paused: DelayAnswer = { type: 'again', delayMs: 1000 };
 /** For another instance. */
 const now: DelayAnswer = { type: 'again', delayMs: 0 };
@@ -58,7 +58,7 @@ export class Waker {
   readonly #options: WakerOptions;
   readonly #stopping = new AbortController();
   readonly #running = new Map<Lane, Set<Promise<void>>>(lanes.map((lane) => [lane, new Set()]));
-  readonly #rooms: Readonly<Record<Lane, Room>>;
+  readonly #semaphores: Readonly<Record<Lane, Semaphore>>;
   readonly #consumers = new Map<Lane, DelayConsumer>();
   readonly #paused = new Set<Lane>();
   readonly #started = new Set<Lane>();
@@ -70,7 +70,7 @@ export class Waker {
     this.#parts = parts;
     this.#options = options;
     const { concurrency } = options;
-    this.#rooms = { urgent: new Room(concurrency), bulk: new Room(concurrency) };
+    this.#semaphores = { urgent: new Semaphore(concurrency), bulk: new Semaphore(concurrency) };
   }
 
   /** Deliveries under way. */
@@ -139,20 +139,20 @@ export class Waker {
     signal: AbortSignal,
   ): Promise<DelayAnswer[]> {
     const answers: DelayAnswer[] = [];
-    const room = this.#rooms[lane];
+    const semaphore = this.#semaphores[lane];
     for (let next = 0; next < batch.length;) {
       // Before the claim, since other batches claim meanwhile.
-      const count = await room.take(batch.length - next);
-      const places = { left: count };
+      const count = await semaphore.acquire(batch.length - next);
+      const permits = { left: count };
       try {
         if (signal.aborted) throw signal.reason;
         const rest = batch.slice(next);
         // A claim would keep them from all others until its lease is over.
         if (this.#isStopping) return [...answers, ...rest.map(() => now)];
         if (this.#paused.has(lane)) return [...answers, ...rest.map(() => paused)];
-        answers.push(...(await this.#begin(lane, rest.slice(0, count), false, places)));
+        answers.push(...(await this.#begin(lane, rest.slice(0, count), false, permits)));
       } finally {
-        room.leave(places.left);
+        semaphore.release(permits.left);
       }
       next += count;
     }
@@ -163,7 +163,7 @@ export class Waker {
     lane: Lane,
     entries: readonly DueEntry[],
     isUnrecorded: boolean,
-    places: Places,
+    permits: Permits,
   ): Promise<DelayAnswer[]> {
     const { writer, host, rules } = this.#parts;
     const { leaseMs, maxLostLeases, newLease } = this.#options;
@@ -190,7 +190,7 @@ export class Waker {
       const { result, record } = answer;
       const wakeUp = known[next++]!;
       answers.push(
-        await this.#answer(lane, entry, { ...wakeUp, lane, leaseEndsMs, places }, result, record),
+        await this.#answer(lane, entry, { ...wakeUp, lane, leaseEndsMs, permits }, result, record),
       );
     }
     return answers;
@@ -240,13 +240,13 @@ export class Waker {
   async #takeOver(
     lane: Lane,
     entry: DueEntry,
-    { notificationId, deviceId, attempt, places }: WokenUp & { places: Places },
+    { notificationId, deviceId, attempt, permits }: WokenUp & { permits: Permits },
   ): Promise<DelayAnswer> {
     const { repository, reports } = this.#parts;
     const after = { deviceId, attemptNumber: attempt - 1 };
     const [recorded] = await repository.attempts(notificationId, { deviceId, after, limit: 1 });
     if (recorded?.attemptNumber !== attempt) {
-      const [answer] = await this.#begin(lane, [entry], true, places);
+      const [answer] = await this.#begin(lane, [entry], true, permits);
       return answer!;
     }
     await reports.add(reportOf(recorded));
@@ -255,7 +255,7 @@ export class Waker {
 
   #start(attempt: Attempt): void {
     const running = this.#running.get(attempt.lane)!;
-    attempt.places.left -= 1;
+    attempt.permits.left -= 1;
     const work = this.#run(attempt)
       .catch((err: unknown) => {
         const { notificationId, deviceId } = attempt;
@@ -266,7 +266,7 @@ export class Waker {
       })
       .finally(() => {
         running.delete(work);
-        this.#rooms[attempt.lane].leave(1);
+        this.#semaphores[attempt.lane].release(1);
       });
     running.add(work);
   }

@@ -24,7 +24,7 @@ export async function overview(version: string, columns: number): Promise<string
     '  redrive help <command>         options and examples of one command',
     '',
     ...paragraph(
-      'Notifications have no command: POST and GET /api/v1/notifications make and show them. See docs/guides/notifications.md.',
+      'Notifications have no command. Create and read them with POST and GET /api/v1/notifications: see docs/guides/notifications.md.',
       columns,
     ),
     '',

@@ -94,17 +94,17 @@ function find(commands: readonly Command[], words: readonly string[]): Command |
 /** What people look for by another word. */
 const elsewhere: Readonly<Record<string, string>> = {
   notifications:
-    'Notifications are made and shown over HTTP: POST and GET /api/v1/notifications, with NOTIFICATIONS=on. docs/guides/notifications.md has the requests, and redrive review list shows those that failed for good.',
+    'With NOTIFICATIONS=on, create and read notifications with POST and GET /api/v1/notifications: see docs/guides/notifications.md. redrive review list shows those that failed for good.',
   inbox: 'The inbox is redrive review.',
   start: 'redrive serve starts the service.',
-  send: 'redrive submit hands in a task.',
+  send: 'redrive submit submits a task.',
   status: 'redrive doctor looks at everything, and redrive list shows the tasks.',
   health: 'redrive doctor looks at everything.',
   get: 'redrive show shows a task.',
   retry:
     'redrive expedite makes a waiting task due now, and redrive review replay sends again what failed.',
-  pause: 'redrive lanes pause stops a lane.',
-  resume: 'redrive lanes resume lets a lane go on.',
+  pause: 'redrive lanes pause pauses a lane.',
+  resume: 'redrive lanes resume resumes a lane.',
 };
 
 function unknown(word: string): string {

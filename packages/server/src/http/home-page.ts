@@ -65,7 +65,7 @@ export function homePage(facts: HomeFacts): string {
 <pre>redrive submit http://127.0.0.1:9000/orders '{"order":17}'
 redrive list
 redrive review groups</pre>
-<p class="dim">In a checkout it is <code>npx redrive</code>. The command line is <code>redrive --help</code>. What to do when something is not ok is said by <code>redrive doctor</code>.</p>
+<p class="dim"><code>redrive --help</code> lists all commands. <code>redrive doctor</code> says what to do when something is not ok. In a checkout, run <code>npx redrive</code>.</p>
 </body></html>
 `;
 }

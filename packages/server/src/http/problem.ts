@@ -191,7 +191,8 @@ export const sentences: Partial<Record<EngineErrorCode, string>> = {
   STORE_UNAVAILABLE:
     'The store cannot be reached now. Ask again; with the same message_id it is safe.',
   STORE_READ_ONLY: 'The store can be read but not written. See the log of the service.',
-  STORE_DENIED: 'A server does not let the service in. See the log of the service.',
+  STORE_DENIED:
+    'A server refused the connection of the service: its user, its password or a certificate is wrong. See the log of the service.',
   STORE_FULL: 'The disk of the store is full. What was stored is safe.',
   STORE_CORRUPT: 'The store is damaged. See the log of the service.',
   STORE_FILE_LOST:

@@ -1,4 +1,4 @@
-/** Whether due retries can be sent at all: said once in the log, and in /health/ready for as long as it lasts. */
+/** Whether due retries can be sent at all. A change is logged, and `/health/ready` reports the trouble while it lasts. */
 import type { Logger } from 'pino';
 import { hiddenUrl } from '../settings/hide.ts';
 
@@ -20,7 +20,7 @@ export class DeliveryTrouble {
   notSent(why: string): void {
     const isNew = this.#trouble === undefined;
     const reason = why.replace(/\.$/, '');
-    this.#trouble = `Retries of notifications cannot be sent to NOTIFICATION_DELIVERY (${this.#to}): ${reason}. They wait, and spend no attempt.`;
+    this.#trouble = `Retries of notifications cannot be sent to NOTIFICATION_DELIVERY (${this.#to}): ${reason}. They wait, and no attempt is counted.`;
     if (isNew) this.#log.warn(this.#trouble);
   }
 

@@ -189,7 +189,7 @@ describe('A receiver that cannot be reached', () => {
       trouble,
     };
     await deliverTo('queue:pushes', parts)(request);
-    expect(trouble.trouble).toContain('no broker of the kind queue is set');
+    expect(trouble.trouble).toContain('no broker for queue: destinations is configured');
   });
 });
 

@@ -12,12 +12,12 @@ import type { DeliveryTrouble } from './delivery-trouble.ts';
 import { notificationOnWire } from './wire.ts';
 
 interface DestinationParts {
-  /** Each lane has connections of its own: a receiver that is slow with the one must not hold up the other. */
+  /** Each lane has its own connections: a receiver that is slow with one lane must not delay the other. */
   http: Readonly<Record<Lane, Delivery>>;
   brokers: ReadonlyMap<string, Broker>;
   clock: Clock;
   timeoutMs: number;
-  /** Told of each one, whether it could be sent. */
+  /** Learns of each retry whether it could be sent. */
   trouble?: Pick<DeliveryTrouble, 'notSent' | 'sent'>;
 }
 
@@ -38,7 +38,8 @@ export function deliverTo(text: string | undefined, parts: DestinationParts): De
     const { why, ...delivered } = await send(destination, request, parts);
     if (delivered.outcome !== 'not_sent') parts.trouble?.sent();
     // What is cut off by a stop says nothing about the other end.
-    else if (!request.signal.aborted) parts.trouble?.notSent(why ?? 'it was not taken');
+    else if (!request.signal.aborted)
+      parts.trouble?.notSent(why ?? 'the receiver did not accept it');
     return delivered;
   };
 }
@@ -75,7 +76,7 @@ async function publish(
     return {
       outcome: 'not_sent',
       delayMs: AWAY_MS,
-      why: `no broker of the kind ${to.kind} is set`,
+      why: `no broker for ${to.kind}: destinations is configured`,
     };
   }
   const away = 'the broker cannot be reached';
@@ -99,7 +100,7 @@ async function publish(
     case 'unroutable':
     case 'impossible': {
       const { message } = published.failure ?? {
-        message: `Nobody takes ${to.kind}:${to.address}.`,
+        message: `${to.kind}:${to.address} does not exist. Create it, or correct NOTIFICATION_DELIVERY.`,
       };
       return {
         outcome: 'failed',

@@ -86,7 +86,7 @@ async function replay(service: Replays, task: Task): Promise<Outcome> {
     case 'delivered':
       return { type: 'done' };
     case 'expired': {
-      const message = 'The notification has ended: its time to live is over.';
+      const message = 'The notification has expired: its time to live is over.';
       return {
         type: 'giveUp',
         reason: 'EXPIRED',
@@ -94,7 +94,7 @@ async function replay(service: Replays, task: Task): Promise<Outcome> {
       };
     }
     case 'unknown':
-      return impossible('NOTIFICATION_UNKNOWN', 'There is no such delivery any more.');
+      return impossible('NOTIFICATION_UNKNOWN', 'The notification or its device no longer exists.');
   }
 }
 

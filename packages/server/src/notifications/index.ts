@@ -110,7 +110,7 @@ export async function createServiceNotifications(
     delivery: replayDelivery(service, readReport),
     get troubles() {
       const { trouble } = service.stats();
-      const nowhere = 'NOTIFICATION_DELIVERY is not set: retries that are due wait until it is.';
+      const nowhere = 'NOTIFICATION_DELIVERY is not set: due retries wait until you set it.';
       return [
         ...notReached(service.stats(), settings),
         ...(notificationDelivery === undefined ? [nowhere] : []),
@@ -237,7 +237,7 @@ function sinksOf(
   return {
     inbox: async (item) => {
       const to = engine();
-      if (!to) throw new Error('The inbox is not there yet.');
+      if (!to) throw new Error('The inbox is not open yet.');
       await addItem(to, item);
     },
     ...(deadLetter ? { deadLetter: (letter) => deadLetter(letter.notification_id, letter) } : {}),
@@ -280,7 +280,7 @@ function publisherTo(
     const published = await broker.publish([message], { timeoutMs: PUBLISH_MS })[0]!;
     if (published.outcome === 'confirmed') return;
     const why = published.failure?.message ?? published.outcome;
-    throw new Error(`${text} did not take a message: ${why}`);
+    throw new Error(`${text} did not accept a message: ${why}`);
   };
 }
 

@@ -34,7 +34,7 @@ export async function consumeReports(parts: IntakeParts): Promise<Consumer> {
     void take(parts, message)
       .then(() => consumer.ack([message]))
       .catch((err: unknown) => {
-        log.warn({ err, source }, 'a report waits for the repository, and comes again');
+        log.warn({ err, source }, 'a report could not be stored, and is read again');
         // Not at once: it would come again without a pause.
         clock.setTimer(
           () => void consumer.requeue([message]).catch(() => undefined),
@@ -69,7 +69,7 @@ async function park(
   code: string,
   message: string,
 ): Promise<void> {
-  log.warn({ source, code }, `a report cannot be taken in, and lies in the inbox: ${message}`);
+  log.warn({ source, code }, `a report was refused, and is now in the inbox: ${message}`);
   const [answer] = await engine.report([
     {
       messageId: uuidOf('notification-report', source, Buffer.from(payload).toString('latin1')),

@@ -206,7 +206,7 @@ describe('notifications on SQLite alone', () => {
     expect(listAt(body, 'checks')).toContainEqual({
       name: 'notifications',
       ok: true,
-      detail: 'NOTIFICATION_DELIVERY is not set: retries that are due wait until it is.',
+      detail: 'NOTIFICATION_DELIVERY is not set: due retries wait until you set it.',
     });
   });
 

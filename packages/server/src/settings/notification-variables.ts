@@ -25,7 +25,7 @@ export const notificationVariables = {
     takes: '1 to 80 letters, digits, dots, dashes and underscores',
     default: 'notifications',
     about:
-      'Goes into the names of the queues of notifications: rows of the store, keys of Redis, topics and consumer groups of Kafka. Deployments that share one Redis or one Kafka need different ones. All instances of a deployment need the same.',
+      'Part of the names of the notification queues: rows of the store, keys in Redis, topics and consumer groups of Kafka. Deployments that share one Redis or one Kafka need different prefixes. All instances of one deployment need the same prefix.',
   },
   notificationDelivery: {
     env: 'NOTIFICATION_DELIVERY',
@@ -34,7 +34,7 @@ export const notificationVariables = {
     pattern: /^(https?:\/\/|(queue|nats|kafka):.)/,
     takes: 'a URL, `queue:NAME`, `nats:SUBJECT` or `kafka:TOPIC`',
     about:
-      'Where retries that are due go. A URL answers with how the delivery went. A queue, a subject or a topic takes the retry over, and whoever reads it reports. Without it retries wait until their notification ends.',
+      'The destination of due retries. A URL answers with the outcome of the delivery. The consumer of a queue, a subject or a topic has to report the outcome. Without this setting retries wait until their notification expires.',
     example: 'https://push.example.com/deliver',
   },
   notificationDeadLetters: {

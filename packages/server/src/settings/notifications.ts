@@ -32,7 +32,7 @@ export function checkNotifications(settings: Settings, written: ReadonlySet<stri
     return idle.length === 0 ? [] : [`${idle.join(', ')}: has no effect without NOTIFICATIONS=on.`];
   }
   const nowhere =
-    'NOTIFICATION_DELIVERY is not set: retries of notifications that are due wait until it is. Set it to the URL of a receiver.';
+    'NOTIFICATION_DELIVERY is not set: due retries of notifications wait. Set it to the URL of a receiver.';
   const { notificationPrefix, notificationReports, kafkaBrokers } = settings;
   // Whoever needs a prefix shares a server with others.
   const isShared =

@@ -152,10 +152,10 @@ export function faultOf(error: unknown, commands: string): EngineError {
   );
 }
 
-/** Never has a password in it. */
+/** Never contains a password. */
 function whyDenied(error: unknown, said: string): string | undefined {
   const fault = tlsFault(error, 'socket.ca of the client (NODE_EXTRA_CA_CERTS)');
-  if (fault !== undefined) return `Redis lets nobody in so. ${fault}`;
+  if (fault !== undefined) return `The connection to Redis failed. ${fault}`;
   if (!/^(WRONGPASS|NOAUTH|ERR AUTH)/.test(said)) return undefined;
   return `Redis refuses the user or the password (${said}). Correct them in the URL (REDIS_URL).`;
 }

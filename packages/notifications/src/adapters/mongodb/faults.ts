@@ -34,7 +34,7 @@ export function faultOf(error: unknown): unknown {
   const said = error.message;
   const code = errors && error instanceof errors.MongoServerError ? error.code : undefined;
   if (REFUSED_DATA.includes(code)) {
-    const message = `MongoDB takes no such data (${said}). Change it, or the validator of the collection.`;
+    const message = `MongoDB refused the data (${said}). Change the data, or the validator of the collection.`;
     return new NotificationError('INVALID_RECORD', message, { cause: error });
   }
   switch (code) {
@@ -50,7 +50,10 @@ export function faultOf(error: unknown): unknown {
       );
     case undefined:
     default:
-      return fault('STORE_UNAVAILABLE', `MongoDB did not do it (${said}). Trying again is safe.`);
+      return fault(
+        'STORE_UNAVAILABLE',
+        `The call to MongoDB failed (${said}). Trying again is safe.`,
+      );
   }
 
   function fault(kind: EngineError['code'], message: string): EngineError {

@@ -38,7 +38,7 @@ export async function writtenOf(
   }
   throw new EngineError(
     'STORE_UNAVAILABLE',
-    'Some of these records were written over at once, so that nobody can tell which of them were written before. Read them again.',
+    'Other writers replaced some of these records at once, so it is unknown which of these writes took effect. Read the records again.',
   );
 }
 

@@ -61,6 +61,6 @@ describe('redrive submit', () => {
 it('lanes say what their states mean', async () => {
   const { redrive } = await withTasks();
   const { out } = await redrive('lanes');
-  expect(out).toContain('closed: it delivers as usual; its breaker is closed.');
-  expect(out).not.toContain('open: it rests');
+  expect(out).toContain('closed: deliveries run as usual; the breaker is closed.');
+  expect(out).not.toContain('open: no deliveries');
 });

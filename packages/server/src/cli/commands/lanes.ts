@@ -126,13 +126,14 @@ async function resumedText(name: string, client: Client): Promise<string> {
   return `${shown(name)} is not paused, but ${why}.`;
 }
 
-/** The breaker gives the states their names, and not everybody knows which way round they are. */
+/** The names come from circuit breakers: not everybody knows that `closed` is the good state. */
 const meanings: Readonly<Record<string, string>> = {
-  closed: 'it delivers as usual; its breaker is closed.',
-  open: 'it rests, since deliveries failed too often; its breaker is open.',
-  probing: 'one delivery at a time tries whether it works again.',
-  paused: 'an operator stopped it; redrive lanes resume lets it go on.',
-  NO_HANDLER: 'the instance that was asked cannot deliver there; for a queue it has no broker.',
+  closed: 'deliveries run as usual; the breaker is closed.',
+  open: 'no deliveries run, because too many failed; the breaker is open.',
+  probing: 'single deliveries test whether the destination works again.',
+  paused: 'an operator paused the lane; redrive lanes resume resumes it.',
+  NO_HANDLER:
+    'the instance that answered cannot deliver to this lane: it has no handler, or no broker for the queue.',
 };
 
 function legendOf(lanes: readonly LaneView[]): string[] {

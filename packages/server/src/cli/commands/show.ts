@@ -25,7 +25,7 @@ export const commands = [
     name: 'show',
     summary: 'Show a task, its attempts and its payload.',
     usage: 'show <message_id>',
-    about: 'The id, or how it begins, as long as only one task has such an id.',
+    about: 'Give the whole id, or its beginning if only one of the newest 2000 tasks has it.',
     options: {
       queue: {
         kind: 'text',

@@ -76,11 +76,11 @@ export function refuseIf(faults: readonly WireFault[]): void {
   if (faults.length > 0) throw invalid(faults);
 }
 
-/** Of many things a list is expected elsewhere, and here an object around it. */
+/** Other APIs take a bare list where this one takes an object with `items`. */
 export function refuseList(body: unknown): void {
   if (!Array.isArray(body)) return;
   const message =
-    'A list is not possible here. Many at once go into one object: {"items": [...]}, at most 1000.';
+    'The body is a list. Send several items in one object: {"items": [...]}, at most 1000.';
   throw invalid([{ in: 'body', path: '', code: 'INVALID_VALUE', message }]);
 }
 

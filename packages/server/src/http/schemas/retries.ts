@@ -75,7 +75,7 @@ export const RetryItem = Type.Object(
       Type.Unsafe<number | string>({
         type: ['string', 'number'],
         description:
-          "Not before so much time has passed: a text such as '90s' or '1h', or ms. This or `due_at`.",
+          "How long to wait before the first attempt: a text such as '90s' or '1h', or a number of ms. Give this or `due_at`.",
       }),
     ),
     expires_at: Type.Optional(GivenTime),

@@ -216,7 +216,9 @@ export class Cluster {
       this.onUnreachable();
       const denied = whyDenied(error, this.settings.connection);
       if (denied !== undefined)
-        throw new DeniedError(`${host}:${port} lets nobody in so. ${denied}`, { cause: error });
+        throw new DeniedError(`${host}:${port} refused the connection. ${denied}`, {
+          cause: error,
+        });
       const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
       throw new NotSentError(`No connection to ${host}:${port}: ${textOf(cause)}`, {
         cause: error,

@@ -13,9 +13,9 @@ function failure(message: string, cause: unknown): Error {
 
 describe('a broker that closes the connection', () => {
   it.each([
-    [{}, /TLS or for a user/],
-    [{ tls }, /ask for a user: set sasl\.username/],
-    [{ sasl }, /ask for TLS: set tls/],
+    [{}, /TLS or a user/],
+    [{ tls }, /require a user: set sasl\.username/],
+    [{ sasl }, /require TLS: set tls/],
   ])('may want what was not given: %j', (access, sentence) => {
     expect(whyDenied(closed, access)).toMatch(sentence);
   });
@@ -37,12 +37,12 @@ describe('a broker that refuses', () => {
 
   it('names the mechanism that it does not take', () => {
     const error = failure('Cannot find a suitable SASL mechanism.', answer);
-    expect(whyDenied(error, { tls, sasl })).toMatch(/the mechanism PLAIN/);
+    expect(whyDenied(error, { tls, sasl })).toMatch(/the SASL mechanism PLAIN/);
   });
 
-  it('asks for TLS where it closed the connection during the login', () => {
+  it('suggests TLS where it closed the connection during the login', () => {
     const error = failure('Cannot find a suitable SASL mechanism.', closed);
-    expect(whyDenied(error, { sasl })).toMatch(/ask for TLS/);
+    expect(whyDenied(error, { sasl })).toMatch(/require TLS/);
   });
 });
 
@@ -51,7 +51,7 @@ describe('a certificate', () => {
     ['CERT_HAS_EXPIRED', /not valid now/],
     ['SELF_SIGNED_CERT_IN_CHAIN', /tls\.ca \(KAFKA_TLS_CA_FILE\)/],
     ['ERR_TLS_CERT_ALTNAME_INVALID', /another name/],
-    ['ERR_SSL_WRONG_VERSION_NUMBER', /does not speak TLS/],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', /TLS handshake/],
   ])('with %s is explained', (code, sentence) => {
     const error = new Error('failed', { cause: Object.assign(new Error('x'), { code }) });
     expect(whyDenied(error, { tls })).toMatch(sentence);

@@ -1,5 +1,5 @@
-import { protocolErrorsCodesById } from './library.ts';
 /** What brokers answer, by number, and what follows from it. */
+import { protocolErrorsCodesById } from './library.ts';
 
 export const Code = {
   none: 0,
@@ -79,7 +79,7 @@ export class NotSentError extends Error {
   override readonly name: string = 'NotSentError';
 }
 
-/** A broker does not let us in. Its message says what to do. */
+/** A broker refused the connection. The message says what to do. */
 export class DeniedError extends NotSentError {
   override readonly name = 'DeniedError';
 }

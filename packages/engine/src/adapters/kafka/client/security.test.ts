@@ -68,9 +68,9 @@ describeService('Kafka', () => {
       sasl('SCRAM-SHA-256', password),
       /SCRAM-SHA-256\. Set sasl\.mechanism \(KAFKA_SASL_MECHANISM\)/,
     ],
-    ['no user', { sasl: undefined }, /may ask for a user: set sasl\.username/],
-    ['no TLS', { tls: false }, /may ask for TLS: set tls \(KAFKA_TLS\)/],
-    ['neither', { tls: false, sasl: undefined }, /asks for TLS\. Set tls \(KAFKA_TLS\)/],
+    ['no user', { sasl: undefined }, /may require a user: set sasl\.username/],
+    ['no TLS', { tls: false }, /may require TLS: set tls \(KAFKA_TLS\)/],
+    ['neither', { tls: false, sasl: undefined }, /requires TLS\. Set tls \(KAFKA_TLS\)/],
     [
       'an authority that is not known here',
       { tls: { ca: validNow().cert } },

@@ -71,9 +71,9 @@ async function ask(
   if (ending.aborted) lost();
   // A handler that hangs must not keep its entries for ever.
   const limit = clock.setTimer(() => {
-    const message = `the handler of delayed entries gave no answer in ${timeoutMs} ms, and they come again`;
+    const message = `the handler of delayed entries did not answer within ${timeoutMs} ms; the entries are handed over again`;
     log.error({ count, timeoutMs }, message);
-    abort.abort(new Error(`The handler gave no answer in ${timeoutMs} ms.`));
+    abort.abort(new Error(`The handler did not answer within ${timeoutMs} ms.`));
   }, timeoutMs);
   try {
     const entries = batch.map((held) => reader.entryOf(held));

@@ -167,6 +167,6 @@ class TopicDelayQueue implements KafkaDelayQueue {
 }
 
 function unavailable(why: string, cause: unknown): EngineError {
-  const message = `Kafka did not take it: ${why.replace(/\.$/, '')}. Trying again is safe.`;
+  const message = `The call to Kafka failed: ${why.replace(/\.$/, '')}. Trying again is safe.`;
   return new EngineError('STORE_UNAVAILABLE', message, { cause });
 }

@@ -1,14 +1,14 @@
-/** The places of a lane: how many deliveries may be under way at once. */
-export class Room {
+/** Limits how many deliveries of a lane may be in flight at once. */
+export class Semaphore {
   #free: number;
   #waiting: (() => void)[] = [];
 
-  constructor(size: number) {
-    this.#free = size;
+  constructor(permits: number) {
+    this.#free = permits;
   }
 
-  /** Takes as many places as are free, at most `wanted`. Waits while there is none. */
-  async take(wanted: number): Promise<number> {
+  /** Takes as many permits as are free, at most `wanted`. Waits while there is none. */
+  async acquire(wanted: number): Promise<number> {
     while (this.#free === 0) {
       await new Promise<void>((resolve) => {
         this.#waiting.push(resolve);
@@ -19,7 +19,7 @@ export class Room {
     return taken;
   }
 
-  leave(count: number): void {
+  release(count: number): void {
     if (count === 0) return;
     this.#free += count;
     const waiting = this.#waiting;
