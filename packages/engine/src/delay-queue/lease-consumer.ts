@@ -23,6 +23,7 @@ export class LeaseConsumer<L extends Leased> implements DelayConsumer {
   /** By the monotonic clock: when there may be something to take. */
   #nextAtMs = 0;
   #failures = 0;
+  #trouble: string | undefined;
   #wake: () => void = () => undefined;
   #isStopped = false;
   #stopping: Promise<void> | undefined;
@@ -34,6 +35,10 @@ export class LeaseConsumer<L extends Leased> implements DelayConsumer {
     this.#host = host;
     this.#unwatch = source.watch((inMs) => this.#lookIn(inMs));
     this.#loop = this.#run();
+  }
+
+  get trouble(): string | undefined {
+    return this.#trouble;
   }
 
   stop(): Promise<void> {
@@ -71,8 +76,10 @@ export class LeaseConsumer<L extends Leased> implements DelayConsumer {
     try {
       taken = await this.#source.take(this.#limits.maxBatch);
       this.#failures = 0;
+      this.#trouble = undefined;
     } catch (error) {
       this.#failures += 1;
+      this.#trouble = error instanceof Error ? error.message : String(error);
       const facts = { attempt: this.#failures, random: this.#host.random() };
       const delayMs = delayFor(takePauses, facts);
       this.#host.log.warn({ err: error, delayMs }, 'taking delayed entries failed, trying again');

@@ -104,7 +104,7 @@ export class Lanes {
   readonly queued = new Set<Lane>();
   /** Those of them whose starts are limited. */
   readonly rated = new Set<RatedLane>();
-  readonly watched = new WatchedLanes((name) => this.documents.of(name).state.paused !== undefined);
+  readonly watched: WatchedLanes;
   readonly agenda = new DueLanes((name) => this.#touch(name));
   readonly documents: LaneDocuments;
   readonly #schedule: Schedule;
@@ -132,6 +132,8 @@ export class Lanes {
     this.#reachOf = reachOf;
     this.#changed = changed;
     this.documents = new LaneDocuments(schedule, host.clock, this.#time, () => this.#read());
+    const isPaused = (name: string) => this.documents.of(name).state.paused !== undefined;
+    this.watched = new WatchedLanes(isPaused, host.log);
   }
 
   /** The store's time, never ahead of it. */

@@ -64,4 +64,27 @@ describe('a lane that somebody serves beside the engine', () => {
     const refused = engine.pause('delay-queue:notifications.urgent');
     await expect(refused).rejects.toThrow('notification:urgent');
   });
+
+  it('whose callback throws keeps no other from being told', async () => {
+    const clock = virtualClock();
+    const errors: object[] = [];
+    const quiet = () => undefined;
+    const error = (fields: object) => void errors.push(fields);
+    const log = { debug: quiet, info: quiet, warn: quiet, error };
+    const engine = createEngine({ store: memory({ clock }), clock, log });
+    await engine.start();
+    const told: boolean[] = [];
+    engine.watchLane('notification:bad', {
+      running: () => 0,
+      paused: () => {
+        throw new Error('no');
+      },
+    });
+    engine.watchLane(LANE, { running: () => 0, paused: (isPaused) => void told.push(isPaused) });
+    await engine.pause('notification:bad');
+    await engine.pause(LANE);
+    expect(told).toEqual([false, true]);
+    expect(errors).toMatchObject([{ lane: 'notification:bad' }, { lane: 'notification:bad' }]);
+    await engine.stop();
+  });
 });

@@ -1,3 +1,5 @@
+import type { Log } from '../host.ts';
+
 /** A lane that somebody serves beside the engine. */
 export interface WatchedLane {
   /** Told whether it is paused: once, and when that changes. */
@@ -10,9 +12,11 @@ export interface WatchedLane {
 export class WatchedLanes {
   readonly #lanes = new Map<string, WatchedLane & { isPaused?: boolean }>();
   readonly #isPaused: (name: string) => boolean;
+  readonly #log: Log;
 
-  constructor(isPaused: (name: string) => boolean) {
+  constructor(isPaused: (name: string) => boolean, log: Log) {
     this.#isPaused = isPaused;
+    this.#log = log;
   }
 
   get names(): Iterable<string> {
@@ -39,7 +43,12 @@ export class WatchedLanes {
       const isPaused = this.#isPaused(name);
       if (lane.isPaused === isPaused) continue;
       lane.isPaused = isPaused;
-      lane.paused(isPaused);
+      try {
+        lane.paused(isPaused);
+      } catch (err) {
+        // The pauses of other lanes are told all the same.
+        this.#log.error({ err, lane: name }, 'the callback of a watched lane failed');
+      }
     }
   }
 }

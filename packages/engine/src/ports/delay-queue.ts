@@ -96,6 +96,8 @@ export interface DelayLimits {
 }
 
 export interface DelayConsumer {
+  /** Why nothing can be taken from the server at present, where the queue knows. */
+  readonly trouble?: string | undefined;
   /**
    * Takes nothing more, waits for the handlers under way as long as `stopTimeoutMs`, then gives the rest back: another
    * consumer gets it at once. Safe to call again.

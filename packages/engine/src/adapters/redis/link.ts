@@ -34,11 +34,29 @@ export function reconnectPauseMs(retries: number): number {
 }
 
 export function checkedUrl(url: string): string {
-  if (typeof url === 'string' && /^rediss?:\/\//.test(url)) return url;
-  throw new ConfigError(
-    'INVALID_CONFIG',
-    'The URL of Redis must begin with redis:// or rediss://.',
-  );
+  const fault = urlFault(url);
+  if (fault === undefined) return url;
+  throw new ConfigError('INVALID_CONFIG', `The URL of Redis ${fault}`);
+}
+
+/**
+ * What is wrong with a URL; undefined: nothing. The client would say the same of one that it cannot read as of a server that is
+ * away, and with the password beside it.
+ */
+export function urlFault(url: unknown): string | undefined {
+  if (typeof url !== 'string' || !/^rediss?:\/\//.test(url))
+    return 'must begin with redis:// or rediss://.';
+  if (isReadable(url)) return undefined;
+  return 'cannot be read. Write redis://user:password@host:6379, and special characters of the password as %2F, %40, %25 and so on.';
+}
+
+function isReadable(url: string): boolean {
+  try {
+    const { username, password } = new URL(url);
+    return [username, password].every((part) => decodeURIComponent(part) !== undefined);
+  } catch {
+    return false;
+  }
 }
 
 /** The client library, for whoever connects by a URL. */
@@ -55,7 +73,7 @@ let library: typeof Redis | undefined;
 export function linkOf<Client extends Connectable>(
   create: (library: typeof Redis) => Client,
 ): Link<Client> {
-  type Opened = { client?: Client; ready: Promise<Client> };
+  type Opened = { client?: Client; ready: Promise<Client>; isDropped?: true };
   let opened: Opened | undefined;
 
   function open(): Opened {
@@ -65,8 +83,10 @@ export function linkOf<Client extends Connectable>(
 
     async function connect(): Promise<Client> {
       try {
-        const client = create(library ?? (await loadRedis()));
-        // Not before the library is there: a link that was dropped meanwhile connects nothing.
+        const loaded = library ?? (await loadRedis());
+        if (opening.isDropped)
+          throw new Error('the connection was given up while its client was loaded');
+        const client = create(loaded);
         opening.client = client;
         await client.connect();
         return client;
@@ -80,6 +100,7 @@ export function linkOf<Client extends Connectable>(
   /** What was sent and not answered is rejected. */
   function drop(dropped: Opened): void {
     if (opened === dropped) opened = undefined;
+    dropped.isDropped = true;
     dropped.client?.destroy();
   }
 

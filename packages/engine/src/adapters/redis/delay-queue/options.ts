@@ -3,6 +3,7 @@ import type { RedisClientOptions } from '@redis/client';
 import { type Clock, ConfigError, type Fault, type Random } from 'redrive';
 import { type Host, hostOf, type Log } from '../../../host.ts';
 import { didYouMean, nearest } from 'redrive/internal';
+import { urlFault } from '../link.ts';
 
 export interface RedisDelayQueueOptions {
   /** One server, or a primary: `redis://user:password@host:6379/0`, or `rediss://` with TLS. */
@@ -77,9 +78,10 @@ export function readOptions(given: RedisDelayQueueOptions): RedisDelaySettings {
   const urls = cluster ?? (url === undefined ? [] : [url]);
   if (cluster !== undefined && (!Array.isArray(cluster) || cluster.length === 0)) {
     fault('cluster', 'is no list of URLs of nodes.');
-  } else if (urls.some((one) => typeof one !== 'string' || !/^rediss?:\/\//.test(one))) {
+  } else {
     // Not the URL itself: a password may stand in it.
-    fault(cluster ? 'cluster' : 'url', 'must begin with redis:// or rediss://.');
+    const bad = urls.map(urlFault).find((one) => one !== undefined);
+    if (bad !== undefined) fault(cluster ? 'cluster' : 'url', bad);
   }
   // Braces would change which part of a key decides about its slot.
   if (typeof prefix !== 'string' || prefix.length > 200 || /[{}]/.test(prefix)) {

@@ -37,6 +37,8 @@ export class RedisSource implements LeaseSource<RedisLease> {
   /** By the monotonic clock, one for each slot. */
   readonly #nextAtMs: number[];
   readonly #troubled = new Set<number>();
+  /** Why the last slot failed. */
+  #failure: unknown;
   #turn = 0;
 
   constructor(parts: SourceParts) {
@@ -55,18 +57,17 @@ export class RedisSource implements LeaseSource<RedisLease> {
     const share = Math.floor(limit / Math.max(1, chosen.length));
     const spare = limit - share * chosen.length;
     const leased: RedisLease[] = [];
-    let failure: Error | undefined;
     const claims = chosen.map(async (slot, i) => {
       try {
         leased.push(...(await this.#claim(slots[slot]!, share + (i < spare ? 1 : 0), token)));
         this.#works(slot);
       } catch (error) {
-        failure = error as Error;
         this.#fails(slot, error);
       }
     });
     await Promise.all([...claims, slotCount.keep()]);
-    if (failure && this.#troubled.size === slots.length) throw failure;
+    // Also where it is too soon to ask one of them again: nothing can be taken, so the pauses of the consumer go on growing.
+    if (this.#troubled.size === slots.length) throw this.#failure;
     return { leased, nextInMs: Math.max(0, Math.min(...this.#nextAtMs) - this.#nowMs) };
   }
 
@@ -160,6 +161,7 @@ export class RedisSource implements LeaseSource<RedisLease> {
   /** The other slots go on: a node of a cluster that is away is one of several. */
   #fails(slot: number, error: unknown): void {
     this.#lookIn(slot, TROUBLE_MS);
+    this.#failure = error;
     if (this.#troubled.has(slot)) return;
     this.#troubled.add(slot);
     this.#parts.host.log.warn({ err: error, slot }, 'a slot of the delay queue in Redis fails');
