@@ -1,6 +1,6 @@
 /** What is wrong with what was given, all of it at once. Pure. */
 import { canonicalJson } from 'redrive';
-import { LAST_DATE_MS } from 'redrive/internal';
+import { didYouMean, LAST_DATE_MS, nearest } from 'redrive/internal';
 import {
   NotificationError,
   type NotificationErrorCode,
@@ -13,6 +13,7 @@ import {
   type QuietHours,
   type Recipient,
 } from '../model/notification.ts';
+import type { FailureReport } from '../model/assess.ts';
 import { quietHoursFaults } from '../model/quiet-hours.ts';
 import { MAX_DEVICES } from '../model/record.ts';
 import { unknownPriority } from '../model/retry-config.ts';
@@ -44,6 +45,36 @@ const MAX_NAME_LENGTH = 255;
 const MAX_ATTEMPT_NUMBER = 1_000_000;
 /** A clock that is further ahead than this is wrong. */
 const MAX_SKEW_MS = DAY_MS;
+
+/** Each of them, so that the compiler finds one that is missing here. */
+const notificationNames: Record<keyof NewNotification, true> = {
+  id: true,
+  recipient: true,
+  priority: true,
+  notification: true,
+  data: true,
+  source: true,
+  idempotencyKey: true,
+  ttlMs: true,
+  expiresAtMs: true,
+  scheduledAtMs: true,
+  quietHours: true,
+};
+const recipientNames: Record<keyof Recipient, true> = {
+  userId: true,
+  deviceIds: true,
+  quietHours: true,
+};
+const reportNames: Record<keyof FailureReport, true> = {
+  notificationId: true,
+  deviceId: true,
+  attemptNumber: true,
+  attemptedAtMs: true,
+  errorCode: true,
+  errorMessage: true,
+  platformResponse: true,
+  retryAfterMs: true,
+};
 
 /** Throws one error that lists every fault. */
 export function checkedNotification(
@@ -81,6 +112,8 @@ export function notificationFaults(given: NewNotification): readonly Notificatio
 function examined(given: NewNotification, id: string): Check {
   const check = new Check();
   const { recipient, priority, notification, data, source, quietHours, scheduledAtMs } = given;
+  check.names(given, notificationNames, '');
+  check.names(recipient, recipientNames, 'recipient.');
   const { idempotencyKey = id } = given;
   check.that(
     /^[\w.-]{1,64}$/.test(id),
@@ -134,6 +167,7 @@ export function reportFaults(report: GivenReport, nowMs: number): readonly Notif
 
 function examinedReport(report: GivenReport, nowMs: number): Check {
   const check = new Check();
+  check.names(report, reportNames, '');
   const { notificationId, deviceId, attemptNumber, retryAfterMs, attemptedAtMs } = report;
   check.name(notificationId, 'notification_id');
   check.name(deviceId, 'device_id');
@@ -165,6 +199,18 @@ class Check {
 
   that(isRight: boolean, path: string, message: string): void {
     if (!isRight) this.fault(path, message);
+  }
+
+  /** What is misspelt would be ignored. The names of the HTTP API are a usual slip in a program. */
+  names(given: object, known: Readonly<Record<string, true>>, under: string): void {
+    for (const name of Object.keys(Object(given) as object)) {
+      if (Object.hasOwn(known, name)) continue;
+      const own = name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+      const hint = Object.hasOwn(known, own)
+        ? `In a program this field is called ${own}.`
+        : `There is no such field.${didYouMean(nearest(name, Object.keys(known)))}`;
+      this.fault(`${under}${name}`, hint);
+    }
   }
 
   name(value: unknown, path: string): void {

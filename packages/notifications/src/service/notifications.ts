@@ -57,8 +57,16 @@ export interface NotificationStats {
   running: number;
   /** The repository was reached since the start. */
   isOpen: boolean;
-  /** `isOpen`: the queue of the lane was reached since the start. */
-  lanes: Record<Lane, { running: number; isPaused: boolean; isOpen: boolean }>;
-  /** The trouble of the last sweep, where there was some. */
+  lanes: Record<Lane, LaneStats>;
+  /** Why the repository cannot be used at present, as the last try told. */
+  trouble?: string;
+}
+
+export interface LaneStats {
+  running: number;
+  isPaused: boolean;
+  /** Its queue was reached since the start. */
+  isOpen: boolean;
+  /** Why its queue cannot be used at present, as the last try told. */
   trouble?: string;
 }

@@ -1,8 +1,9 @@
 /** The options of the service, with their defaults. */
 import type { DelayLimits, DelayQueue, Log } from '@redrive/engine';
 import type { AuditEntry, Clock, Policy, Random } from 'redrive';
+import { checkNames } from 'redrive/internal';
 import { NotificationError } from '../errors.ts';
-import type { Priority, Publication } from '../model/notification.ts';
+import { priorities, type Priority, type Publication } from '../model/notification.ts';
 import { type Lane, lanes } from '../model/retry-config.ts';
 import type { NotificationRepository } from '../ports/repository.ts';
 import type { Deliver } from './delivery.ts';
@@ -57,6 +58,38 @@ export interface NotificationOptions extends Sinks {
 
 const DAY_MS = 86_400_000;
 
+/** Each of them, so that the compiler finds one that is missing here. */
+const names: Record<keyof NotificationOptions, true> = {
+  repository: true,
+  queues: true,
+  deliver: true,
+  devices: true,
+  policies: true,
+  existing: true,
+  consume: true,
+  publishedElsewhere: true,
+  concurrency: true,
+  limits: true,
+  deliverTimeoutMs: true,
+  leaseMs: true,
+  maxLostLeases: true,
+  graceMs: true,
+  sweepMs: true,
+  stopTimeoutMs: true,
+  retentionMs: true,
+  seed: true,
+  clock: true,
+  random: true,
+  defer: true,
+  newId: true,
+  log: true,
+  on: true,
+  audit: true,
+  deadLetter: true,
+  inbox: true,
+  event: true,
+};
+
 interface Times {
   concurrency: number;
   deliverTimeoutMs: number;
@@ -70,6 +103,9 @@ interface Times {
 
 /** Throws one error that lists every fault. */
 export function checkedTimes(options: NotificationOptions): Times {
+  checkNames('The options of createNotifications', options, Object.keys(names));
+  if (options.policies !== undefined)
+    checkNames('The policies of createNotifications', options.policies, priorities);
   const { deliverTimeoutMs = 30_000 } = options;
   const times: Times = {
     concurrency: options.concurrency ?? 100,

@@ -20,6 +20,7 @@ import {
 import { deviceService } from './devices.ts';
 import type {
   CreatedNotification,
+  LaneStats,
   Notifications,
   NotificationStats,
   Refused,
@@ -65,7 +66,7 @@ class NotificationService implements Notifications {
   readonly #stopping = new AbortController();
   #started: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
-  #trouble: string | undefined;
+  readonly #troubles = new Map<'repository' | Lane, string>();
   #isOpen = false;
   readonly #openLanes = new Set<Lane>();
 
@@ -105,7 +106,8 @@ class NotificationService implements Notifications {
       {
         ...times,
         deliver: options.deliver,
-        limits: { stopTimeoutMs, ...options.limits },
+        // No more than can be started soon: what is leased here nobody else can deliver.
+        limits: { stopTimeoutMs, maxBatch: Math.min(times.concurrency, 100), ...options.limits },
         newLease: this.#newId,
       },
     );
@@ -119,7 +121,8 @@ class NotificationService implements Notifications {
         isPaused: (lane) => this.#waker.isPaused(lane),
         ...(retentionMs === 0 ? {} : { retentionMs }),
         onTrouble: (error) => {
-          this.#trouble = error instanceof Error ? error.message : undefined;
+          if (error === undefined) this.#troubles.delete('repository');
+          else this.#troubles.set('repository', messageOf(error));
         },
       },
     );
@@ -134,27 +137,37 @@ class NotificationService implements Notifications {
   }
 
   async #start(): Promise<void> {
-    const { repository, host } = this.#parts;
-    const until = this.#stopping.signal;
-    await persist(() => repository.open(), { host, what: 'opening the repository', until });
+    const { repository } = this.#parts;
+    await this.#reach('repository', 'opening the repository', () => repository.open());
     this.#isOpen = true;
-    if (until.aborted) return;
+    if (this.#stopping.signal.aborted) return;
     if (this.#options.consume !== false) this.#sweeper.start();
     // Each by itself: a queue that is away must not keep the other lane from its work.
     await Promise.all(lanes.map((lane) => this.#startLane(lane)));
   }
 
   async #startLane(lane: Lane): Promise<void> {
-    const { queues, host } = this.#parts;
-    const until = this.#stopping.signal;
-    await persist(() => queues[lane].open(), { host, what: `opening the ${lane} queue`, until });
+    const { queues } = this.#parts;
+    await this.#reach(lane, `opening the ${lane} queue`, () => queues[lane].open());
     this.#openLanes.add(lane);
-    if (until.aborted || this.#options.consume === false) return;
-    await persist(() => this.#waker.start(lane), {
-      host,
-      what: `consuming ${lane} retries`,
-      until,
-    });
+    if (this.#stopping.signal.aborted || this.#options.consume === false) return;
+    await this.#reach(lane, `consuming ${lane} retries`, () => this.#waker.start(lane));
+  }
+
+  /** Tries until it works or the service stops. Rejects at once where no waiting helps. */
+  async #reach(place: 'repository' | Lane, what: string, work: () => Promise<void>): Promise<void> {
+    const attempt = async () => {
+      try {
+        await work();
+        this.#troubles.delete(place);
+      } catch (error) {
+        this.#troubles.set(place, messageOf(error));
+        throw error;
+      }
+    };
+    const { host } = this.#parts;
+    const until = this.#stopping.signal;
+    await persist(attempt, { host, what, until, isWorthIt: (error) => !isHopeless(error) });
   }
 
   stop(): Promise<void> {
@@ -327,32 +340,49 @@ class NotificationService implements Notifications {
   }
 
   async resume(lane: Lane): Promise<void> {
-    const { host } = this.#parts;
     this.#waker.setPaused(checkedLane(lane), false);
     // A queue that is away is asked until it answers. The lane may be paused again meanwhile.
-    const until = this.#stopping.signal;
-    await persist(() => this.#waker.consume(lane), {
-      host,
-      what: `consuming ${lane} retries`,
-      until,
-    });
+    await this.#reach(lane, `consuming ${lane} retries`, () => this.#waker.consume(lane));
   }
 
   stats(): NotificationStats {
-    const of = (lane: Lane) => ({
-      running: this.#waker.running(lane),
-      isPaused: this.#waker.isPaused(lane),
-      isOpen: this.#openLanes.has(lane),
-    });
+    const of = (lane: Lane): LaneStats => {
+      const trouble = this.#troubles.get(lane) ?? this.#waker.trouble(lane);
+      return {
+        running: this.#waker.running(lane),
+        isPaused: this.#waker.isPaused(lane),
+        isOpen: this.#openLanes.has(lane),
+        ...(trouble === undefined ? {} : { trouble }),
+      };
+    };
     const [urgent, bulk] = [of('urgent'), of('bulk')];
-    const trouble = this.#trouble === undefined ? {} : { trouble: this.#trouble };
+    const trouble = this.#troubles.get('repository');
     return {
       running: urgent.running + bulk.running,
       isOpen: this.#isOpen,
       lanes: { urgent, bulk },
-      ...trouble,
+      ...(trouble === undefined ? {} : { trouble }),
     };
   }
+}
+
+/** What is the same tomorrow. An operator can heal everything else while the service waits. */
+const hopeless: readonly unknown[] = [
+  'PEER_MISSING',
+  'NODE_TOO_OLD',
+  'INVALID_CONFIG',
+  'SCHEMA_TOO_NEW',
+  'TABLE_NOT_OURS',
+  'STORE_CORRUPT',
+  'STORE_NOT_LOCAL',
+];
+
+function isHopeless(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && hopeless.includes(error.code);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Records hold whole ms. */

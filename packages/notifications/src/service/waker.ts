@@ -78,6 +78,11 @@ export class Waker {
     return this.#running.get(lane)!.size;
   }
 
+  /** Why nothing can be taken from its queue. */
+  trouble(lane: Lane): string | undefined {
+    return this.#consumers.get(lane)?.trouble;
+  }
+
   isPaused(lane: Lane): boolean {
     return this.#paused.has(lane);
   }
@@ -97,7 +102,8 @@ export class Waker {
   /** Takes nothing more, and waits for what runs. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    await Promise.all(lanes.map((lane) => this.consume(lane)));
+    // A queue that cannot be asked to stop is closed soon. What runs is waited for all the same.
+    await Promise.allSettled(lanes.map((lane) => this.consume(lane)));
     await Promise.all([...this.#running.values()].flatMap((set) => [...set]));
   }
 

@@ -68,6 +68,7 @@ export async function createServiceNotifications(
   if (settings.notifications === 'off') return undefined;
   let engine: Engine | undefined;
   let consumer: Consumer | undefined;
+  let isStopping = false;
   const { deviceServiceUrl: url, notificationDelivery, only } = settings;
   const sending =
     notificationDelivery === undefined ? undefined : new DeliveryTrouble(notificationDelivery, log);
@@ -109,12 +110,10 @@ export async function createServiceNotifications(
     service,
     delivery: replayDelivery(service, readReport),
     get troubles() {
-      const { trouble } = service.stats();
       const nowhere = 'NOTIFICATION_DELIVERY is not set: due retries wait until you set it.';
       return [
         ...notReached(service.stats(), settings),
         ...(notificationDelivery === undefined ? [nowhere] : []),
-        ...(trouble === undefined ? [] : [trouble]),
         ...(sending?.trouble === undefined ? [] : [sending.trouble]),
       ];
     },
@@ -123,13 +122,16 @@ export async function createServiceNotifications(
     },
     start: async () => {
       for (const lane of lanes) watchLane(lane, service, engine!, log);
-      const intake = async () => {
-        consumer = await intakeOf(parts, service, engine!);
+      const takeIn = async () => {
+        const taking = await intakeOf(parts, service, engine!);
+        if (isStopping) await taking?.stop();
+        else consumer = taking;
       };
       // Side by side: reports need no queue, since what cannot be scheduled now waits in the record.
-      await Promise.all([service.start(), intake()]);
+      await Promise.all([service.start(), takeIn()]);
     },
     stop: async () => {
+      isStopping = true;
       await consumer?.stop();
       await service.stop();
       await Promise.all([http.urgent.close?.(), http.bulk.close?.()]);
@@ -137,22 +139,28 @@ export async function createServiceNotifications(
   };
 }
 
-/** What the start still waits for, by the settings that say where it is. */
+/** What cannot be used at present, and why, by the setting that says where it is. */
 function notReached(
-  { isOpen, lanes: opened }: NotificationStats,
+  { isOpen, trouble, lanes: states }: NotificationStats,
   { mongodbUrl, databaseUrl, redisUrl, kafkaBrokers }: Settings,
 ): string[] {
   const store = databaseUrl === undefined ? 'the file of the store' : 'DATABASE_URL';
-  const yet = (place: string) => `${place} could not be reached yet. The log says why.`;
-  const records = mongodbUrl === undefined ? store : 'MONGODB_URL';
-  if (!isOpen) return [`Notifications have not started: ${yet(records)}`];
-  const waits = {
+  const places = {
+    records: mongodbUrl === undefined ? store : 'MONGODB_URL',
     urgent: redisUrl === undefined ? store : 'REDIS_URL',
     bulk: kafkaBrokers === undefined ? store : 'KAFKA_BROKERS',
   };
-  return lanes
-    .filter((lane) => !opened[lane].isOpen)
-    .map((lane) => `The lane notification:${lane} has not started: ${yet(waits[lane])}`);
+  const why = (place: string, reason = 'No answer yet.') => `${place} cannot be used. ${reason}`;
+  if (!isOpen) return [`Notifications have not started: ${why(places.records, trouble)}`];
+  const found =
+    trouble === undefined ? [] : [`Notifications wait: ${why(places.records, trouble)}`];
+  for (const lane of lanes) {
+    const { isOpen: isLaneOpen, trouble: reason } = states[lane];
+    const does = isLaneOpen ? 'waits' : 'has not started';
+    if (!isLaneOpen || reason !== undefined)
+      found.push(`The lane notification:${lane} ${does}: ${why(places[lane], reason)}`);
+  }
+  return found;
 }
 
 /** An operator pauses and resumes it as every other lane, for all instances. */

@@ -157,7 +157,8 @@ class MemoryNotifications implements NotificationRepository {
 
   #assertOpen(): void {
     if (this.#isOpen) return;
-    const message = 'The repository in memory is not open: call open() first.';
+    const message =
+      'The repository in memory is not open: start the service first, and use it no more after its stop.';
     throw new EngineError('STORE_UNAVAILABLE', message);
   }
 }

@@ -42,7 +42,8 @@ export class Connection {
 
   async use<T>(work: (collections: Collections) => Promise<T>): Promise<T> {
     if (!this.#opening) {
-      const message = 'The repository of notifications is not open: call open() first.';
+      const message =
+        'The repository of notifications is not open: start the service first, and use it no more after its stop.';
       throw new EngineError('STORE_UNAVAILABLE', message);
     }
     await this.#opening;

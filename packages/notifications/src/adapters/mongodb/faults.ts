@@ -1,10 +1,12 @@
 import { EngineError, isEngineError } from '@redrive/engine';
+import { ConfigError } from 'redrive';
 import { isNotificationError, NotificationError } from '../../errors.ts';
 import { errors } from './library.ts';
 
 /** Something else is there already that must be there once. */
 const DUPLICATE_KEY = 11_000;
 const UNAUTHORIZED = 13;
+const AUTHENTICATION_FAILED = 18;
 const OUT_OF_DISK_SPACE = 14_031;
 /** BadValue, a validator of the collection, BSONObjectTooLarge: the same again will not work. */
 const REFUSED_DATA: readonly unknown[] = [2, 121, 10_334];
@@ -37,7 +39,15 @@ export function faultOf(error: unknown): unknown {
     const message = `MongoDB refused the data (${said}). Change the data, or the validator of the collection.`;
     return new NotificationError('INVALID_RECORD', message, { cause: error });
   }
+  // An option of the URL that the driver does not know, or that has a wrong value.
+  if (errors && error instanceof errors.MongoParseError)
+    return new ConfigError('INVALID_CONFIG', `The URL of MongoDB (MONGODB_URL) is wrong: ${said}`);
   switch (code) {
+    case AUTHENTICATION_FAILED:
+      return fault(
+        'STORE_DENIED',
+        `MongoDB refuses the user or the password (${said}). Correct them in the URL (MONGODB_URL).`,
+      );
     case UNAUTHORIZED:
       return fault(
         'STORE_READ_ONLY',

@@ -3,7 +3,10 @@ import type * as Mongodb from 'mongodb';
 
 /** The errors that the driver throws. Undefined until it is loaded: before that it has thrown none. */
 export let errors:
-  | Pick<typeof Mongodb, 'MongoBulkWriteError' | 'MongoError' | 'MongoServerError'>
+  | Pick<
+      typeof Mongodb,
+      'MongoBulkWriteError' | 'MongoError' | 'MongoParseError' | 'MongoServerError'
+    >
   | undefined;
 
 export async function loadMongodb(): Promise<typeof Mongodb> {

@@ -37,12 +37,16 @@ const others = ['url', 'database', 'onUnreadable'];
 /** Checked once, every fault at once. */
 export function readOptions(given: string | MongodbNotificationsOptions): MongodbSettings {
   const faults: Fault[] = [];
-  const options = typeof given === 'string' ? { url: given } : given;
+  const options = typeof given === 'string' ? { url: given } : { ...given };
   const { url, database = databaseIn(url) ?? 'redrive', onUnreadable, ...rest } = options;
   const values = readFields(rest, fields, [...Object.keys(fields), ...others], '', faults);
   for (const [name, field] of Object.entries(fields)) values[name] ??= defaultOf(field);
-  if (typeof url !== 'string' || !/^mongodb(\+srv)?:\/\/./.test(url)) {
-    fault('url', 'is not a URL as mongodb://user:password@host/database.');
+  // Not the URL itself: a password may stand in it.
+  if (!isUrl(url)) {
+    fault(
+      'url',
+      'is not a URL as mongodb://user:password@host/database. Write special characters of the password as %2F, %40, %25 and so on.',
+    );
   }
   if (typeof database !== 'string' || !/^[^/\\. "$*<>:|?\0]{1,63}$/.test(database)) {
     fault('database', 'is not a name that MongoDB takes for a database.');
@@ -62,7 +66,22 @@ export function readOptions(given: string | MongodbNotificationsOptions): Mongod
 }
 
 /** Read by hand: a URL of several hosts is none for `URL`. */
+const shape =
+  /^mongodb(?:\+srv)?:\/\/(?:[^/@]*@)?[^/@:,?]+(?::\d{1,5})?(?:,[^/@:,?]+(?::\d{1,5})?)*(?:\/([^?]*))?(?:\?.*)?$/;
+
+function isUrl(url: unknown): boolean {
+  return typeof url === 'string' && shape.test(url) && decoded(url) !== undefined;
+}
+
 function databaseIn(url: unknown): string | undefined {
-  const found = typeof url === 'string' ? /^mongodb(?:\+srv)?:\/\/[^/]+\/([^?]+)/.exec(url) : null;
-  return found ? decodeURIComponent(found[1]!) : undefined;
+  const name = typeof url === 'string' ? shape.exec(url)?.[1] : undefined;
+  return name ? decoded(name) : undefined;
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
 }

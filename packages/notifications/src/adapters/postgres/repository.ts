@@ -242,7 +242,8 @@ function isAskable(text: string | undefined): boolean {
 }
 
 function notOpen(): EngineError {
-  const message = 'The repository of notifications is not open: call open() first.';
+  const message =
+    'The repository of notifications is not open: start the service first, and use it no more after its stop.';
   return new EngineError('STORE_UNAVAILABLE', message);
 }
 
