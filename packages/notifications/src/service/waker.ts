@@ -50,6 +50,8 @@ interface Places {
 const done: DelayAnswer = { type: 'done' };
 /** The lane was paused while this batch waited for room. Its queue is not asked any more when it is due again. */
 const paused: DelayAnswer = { type: 'again', delayMs: 1000 };
+/** The repository could not say what became of its lost worker. */
+const later: DelayAnswer = { type: 'again', delayMs: 5000 };
 /** For another instance. */
 const now: DelayAnswer = { type: 'again', delayMs: 0 };
 
@@ -238,6 +240,24 @@ export class Waker {
 
   /** Its worker was lost. Had it recorded the outcome, the outcome counts, and nothing is sent once more. */
   async #takeOver(
+    lane: Lane,
+    entry: DueEntry,
+    wakeUp: WokenUp & { places: Places },
+  ): Promise<DelayAnswer> {
+    try {
+      return await this.#lookBack(lane, entry, wakeUp);
+    } catch (err) {
+      // Others of its batch are claimed already: who failed here would leave them to nobody until their leases are over.
+      const { notificationId: notification, deviceId: device } = wakeUp;
+      this.#parts.host.log.warn(
+        { err, notification, device },
+        'a lost delivery is looked at later',
+      );
+      return later;
+    }
+  }
+
+  async #lookBack(
     lane: Lane,
     entry: DueEntry,
     { notificationId, deviceId, attempt, places }: WokenUp & { places: Places },

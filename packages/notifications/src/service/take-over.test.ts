@@ -1,0 +1,35 @@
+/** Retries whose worker was lost, taken over by another. */
+import { expect, it } from 'vitest';
+import { memoryNotifications } from '../adapters/memory/index.ts';
+import { deliveryIn, failure, notification, type Stage, stage } from './stage.test.ts';
+
+const soon = { base: '1s', cap: '1s', jitter: 'none' } as const;
+const policies = { high: soon };
+
+/** As a worker leaves it that died after its claim. */
+async function lostWorker({ repository, clock, service }: Stage) {
+  await service.reportFailure(failure());
+  const [record] = await repository.find(['n1']);
+  const { dueAtMs: _, ...waiting } = record!.deliveries['d1']!;
+  const lost = { lease: 'lost', leases: 1, leaseUntilMs: clock.now() };
+  const delivery = { ...waiting, ...lost, state: 'Retrying' as const };
+  await repository.write([{ ...record!, deliveries: { d1: delivery } }]);
+}
+
+it('leaves no other of its batch claimed and undelivered while the repository is in trouble', async () => {
+  const repository = memoryNotifications();
+  const { attempts } = repository;
+  const scene = await stage({ policies, repository });
+  const others = ['n2', 'n3'];
+  await scene.service.createMany(['n1', ...others].map((id) => notification({ id })));
+  await lostWorker(scene);
+  const reports = others.map((notificationId) => ({ ...failure(), notificationId }));
+  await scene.service.reportFailures(reports);
+  repository.attempts = async () => Promise.reject(new Error('The repository is away.'));
+  await scene.clock.advance('2s');
+  expect(scene.delivered.map(({ id }) => id)).toEqual(others);
+  repository.attempts = attempts;
+  await scene.clock.advance('10s');
+  expect(await deliveryIn(scene)).toMatchObject({ state: 'DeliverySucceeded', attempt: 2 });
+  expect(scene.delivered).toHaveLength(3);
+});
