@@ -269,7 +269,7 @@ export class Waker {
       const [answer] = await this.#begin(lane, [entry], true, places);
       return answer!;
     }
-    await reports.add(reportOf(recorded));
+    await reports.add(reportOf(recorded), true);
     return done;
   }
 
