@@ -112,7 +112,7 @@ function wholeAttempt({ type, report }: Report, nowMs: number): DeliveryAttempt 
     platformResponse,
     attemptedAtMs = nowMs,
   } = report;
-  const { errorCode, errorMessage }: Partial<FailureReport> = report;
+  const { errorCode, errorMessage, retryAfterMs }: Partial<FailureReport> = report;
   return {
     notificationId,
     deviceId,
@@ -121,6 +121,7 @@ function wholeAttempt({ type, report }: Report, nowMs: number): DeliveryAttempt 
     ...(platformResponse === undefined ? {} : { platformResponse }),
     ...(errorCode === undefined ? {} : { errorCode }),
     ...(errorMessage === undefined ? {} : { errorMessage }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     attemptedAtMs,
   };
 }

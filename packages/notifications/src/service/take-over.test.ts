@@ -33,3 +33,23 @@ it('leaves no other of its batch claimed and undelivered while the repository is
   expect(await deliveryIn(scene)).toMatchObject({ state: 'DeliverySucceeded', attempt: 2 });
   expect(scene.delivered).toHaveLength(3);
 });
+
+it('does not come back before the push service allows, where the outcome was recorded before', async () => {
+  const scene = await stage({ policies });
+  await scene.service.create(notification());
+  await lostWorker(scene);
+  const recorded = { notificationId: 'n1', deviceId: 'd1', attemptNumber: 2, retryAfterMs: 60_000 };
+  const attemptedAtMs = scene.clock.now();
+  await scene.repository.write([], [{ ...recorded, status: 'failed', attemptedAtMs }]);
+  await scene.clock.advance('59s');
+  expect(scene.delivered).toEqual([]);
+  await scene.clock.advance('20s');
+  expect(scene.delivered).toMatchObject([{ attempt: 3 }]);
+});
+
+it('records how long the push service asked to be left alone', async () => {
+  const { service } = await stage({ policies });
+  await service.create(notification());
+  await service.reportFailure(failure(1, { retryAfterMs: 60_000 }));
+  expect(await service.attempts('n1', { limit: 1 })).toMatchObject([{ retryAfterMs: 60_000 }]);
+});

@@ -377,7 +377,7 @@ const DEFAULT_NOT_SENT_MS = 5000;
 
 function reportOf(attempt: DeliveryAttempt): Report {
   const { notificationId, deviceId, attemptNumber, platformResponse, attemptedAtMs } = attempt;
-  const { status, errorCode, errorMessage } = attempt;
+  const { status, errorCode, errorMessage, retryAfterMs } = attempt;
   const report = {
     notificationId,
     deviceId,
@@ -386,6 +386,8 @@ function reportOf(attempt: DeliveryAttempt): Report {
     ...(platformResponse === undefined ? {} : { platformResponse }),
     ...(errorCode === undefined ? {} : { errorCode }),
     ...(errorMessage === undefined ? {} : { errorMessage }),
+    // JSON has no number that is not finite.
+    ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}),
   };
   return status === 'delivered' ? { type: 'success', report } : { type: 'failure', report };
 }
