@@ -8,7 +8,7 @@ import { deliveryOf } from '../model/record.ts';
 import { laneOfPriority } from '../model/retry-config.ts';
 import type { Devices } from './devices.ts';
 import type { Parts } from './parts.ts';
-import type { Publisher } from './publisher.ts';
+import type { Changed, Publisher } from './publisher.ts';
 import {
   answerOf,
   attemptOf,
@@ -183,13 +183,13 @@ export class Reports {
   ): Map<number, Promise<void>> {
     const { wakeUps, publisher } = this.#parts;
     const wanted: { index: number; wakeUp: WakeUp }[] = [];
-    const records = new Map<string, NotificationRecord>();
+    const changes: Changed[] = [];
     for (const [i, { index, attempt }] of reports.entries()) {
       const answer = applied[i]!;
       if ('error' in answer || !answer.record) continue;
       const { deviceId } = attempt;
       const { record, result } = answer;
-      records.set(record.id, record);
+      changes.push({ record, deviceIds: [deviceId] });
       this.#tell(record, deviceId, result);
       const delivery = deliveryOf(record, deviceId);
       if (delivery?.state !== 'AwaitingRetry') continue;
@@ -202,7 +202,7 @@ export class Reports {
       };
       if (!wakeUps.has(wakeUp)) wanted.push({ index, wakeUp });
     }
-    publisher.publishSoon(records.values());
+    publisher.publishSoon(changes);
     const scheduled = new Map<number, Promise<void>>();
     for (const ofLane of Map.groupBy(wanted, ({ wakeUp }) => wakeUp.lane).values()) {
       const underway = wakeUps.schedule(ofLane.map(({ wakeUp }) => wakeUp));

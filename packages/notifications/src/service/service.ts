@@ -359,7 +359,7 @@ class NotificationService implements Notifications {
     await this.#wakeUps.schedule([
       { notificationId: id, deviceId, attempt: result.attempt, lane, dueAtMs },
     ]);
-    this.#publisher.publishSoon([record]);
+    this.#publisher.publishSoon([{ record, deviceIds: [deviceId] }]);
     return result;
   }
 

@@ -229,7 +229,7 @@ export class Waker {
       case 'worker_lost':
         tell({ type: 'failed', priority, reason: 'WORKER_LOST' });
     }
-    publisher.publishSoon([record]);
+    publisher.publishSoon([{ record, deviceIds: [wakeUp.deviceId] }]);
     return done;
   }
 
