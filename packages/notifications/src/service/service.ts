@@ -17,6 +17,7 @@ import {
   notificationFaults,
   reportFaults,
 } from './checks.ts';
+import { createEach } from './create-each.ts';
 import { deviceService } from './devices.ts';
 import { checkedLane, checkedTimes, type NotificationOptions } from './options.ts';
 import type { Parts } from './parts.ts';
@@ -254,9 +255,17 @@ class NotificationService implements Notifications {
       }
     }
     if (good.length === 0) return answers;
-    const created = await repository.create(good.map(({ record }) => record));
+    const created = await createEach(
+      repository,
+      good.map(({ record }) => record),
+    );
     for (const [i, { index, asked, record }] of good.entries()) {
-      const { isNew, record: stored } = created[i]!;
+      const answer = created[i]!;
+      if ('error' in answer) {
+        answers[index] = answer;
+        continue;
+      }
+      const { isNew, record: stored } = answer;
       if (isNew) tell({ type: 'created', priority: stored.notification.priority });
       answers[index] = isNew ? { isNew, record: stored } : this.#existing(stored, record, asked);
     }
