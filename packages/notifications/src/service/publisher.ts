@@ -138,7 +138,8 @@ export class Publisher {
   }
 
   async #letterOf(record: NotificationRecord, deviceId: string, ended: Ended): Promise<DeadLetter> {
-    const page = { deviceId, limit: MAX_ATTEMPTS };
+    const attemptNumber = Math.max(0, (ended.attempt ?? 0) - MAX_ATTEMPTS);
+    const page = { deviceId, after: { deviceId, attemptNumber }, limit: MAX_ATTEMPTS };
     const attempts = await this.#parts.repository.attempts(record.id, page);
     return deadLetterOf(record, deviceId, ended, attempts);
   }
