@@ -224,10 +224,11 @@ class NotificationService implements Notifications {
   }
 
   async #drain(): Promise<void> {
-    // Whoever started it has the error of the start.
-    await this.#started?.catch(() => undefined);
+    // Not after the start: the queue of one lane may still open, for ever, while the other one delivers.
     await Promise.all([this.#sweeper.stop(), this.#waker.stop()]);
     await this.#publisher.settle();
+    // Whoever started it has the error of the start.
+    await this.#started?.catch(() => undefined);
   }
 
   async create(given: NewNotification): Promise<CreatedNotification> {
