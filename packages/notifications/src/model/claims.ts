@@ -158,7 +158,10 @@ export function handedOver(
   return written(record, deviceId, after, nowMs, true);
 }
 
-/** Nothing was sent, so the attempt is not spent: it waits again. */
+/**
+ * Nothing was sent, so the attempt is not spent: it waits again, and at the longest until its notification ends. `delayMs` is
+ * what somebody else says.
+ */
 export function putBack(
   record: NotificationRecord,
   deviceId: string,
@@ -169,7 +172,9 @@ export function putBack(
 ): Moved<{ dueAtMs: number } | undefined> {
   const before = deliveryOf(record, deviceId);
   if (before?.lease !== lease) return { result: undefined };
-  const dueAtMs = nowMs + delayMs;
+  const endsInMs = Math.max(0, record.notification.expiresAtMs - nowMs);
+  const waitMs = delayMs >= 0 ? Math.min(Math.ceil(delayMs), endsInMs) : 0;
+  const dueAtMs = nowMs + waitMs;
   return written(record, deviceId, awaiting(before, dueAtMs, rules), nowMs, { dueAtMs });
 }
 

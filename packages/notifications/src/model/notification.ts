@@ -138,5 +138,7 @@ export interface DeliveryAttempt {
   platformResponse?: unknown;
   errorCode?: string;
   errorMessage?: string;
+  /** How long the push service asked to be left alone. Whoever takes over from a lost worker has to know. */
+  retryAfterMs?: number;
   attemptedAtMs: number;
 }

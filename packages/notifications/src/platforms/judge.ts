@@ -42,15 +42,17 @@ export interface Judged {
 
 /** `platform`: of the device, where the answer does not say. */
 export function judge(
-  { errorCode, errorMessage, platformResponse, retryAfterMs }: FailedDelivery,
+  { errorCode: givenCode, errorMessage, platformResponse, retryAfterMs }: FailedDelivery,
   nowMs: number,
   platform?: Platform,
 ): Judged {
+  // One that is no text says nothing. It must not keep the reports beside it from being judged.
+  const errorCode = typeof givenCode === 'string' ? givenCode : undefined;
   const answer = withStatus(readAnswer(platformResponse, nowMs), errorCode);
   const known = answer.platform ?? platform;
   const row = rowOf(answer, errorCode, known);
   let verdict = row?.row.verdict ?? 'unknown';
-  const message = errorMessage ?? answer.message;
+  const message = typeof errorMessage === 'string' ? errorMessage : answer.message;
   const isAboutToken = row?.platform === 'fcm' && namesToken(answer.details, message);
   if (verdict === 'permanent' && isAboutToken) verdict = 'dead_token';
   const waitMs = retryAfterMs ?? answer.retryAfterMs ?? row?.row.retryAfterMs;
@@ -66,7 +68,10 @@ export function judge(
     verdict,
     failure,
     ...(row?.platform === undefined ? {} : { platform: row.platform }),
-    ...(answer.timestampMs === undefined ? {} : { deadSinceMs: answer.timestampMs }),
+    // Not in the future: a device that registers anew would count as dead until then.
+    ...(answer.timestampMs === undefined
+      ? {}
+      : { deadSinceMs: Math.min(answer.timestampMs, nowMs) }),
   };
 }
 

@@ -1,5 +1,6 @@
 /** What a report carries of a push service's answer, in the shapes that clients and servers write. Pure: it never throws. */
 import { parseRetryAfter } from 'redrive';
+import { LAST_DATE_MS } from 'redrive/internal';
 import { type Platform, platforms } from './verdict.ts';
 
 export interface PlatformAnswer {
@@ -42,12 +43,18 @@ export function readAnswer(response: unknown, nowMs: number): PlatformAnswer {
 
 /** A platform by the names that device services use. */
 export function platformOf(name: unknown): Platform | undefined {
-  const word = String(name).toLowerCase();
-  if ((platforms as readonly string[]).includes(word)) return word as Platform;
-  return { ios: 'apns', apple: 'apns', android: 'fcm', web: 'webpush', 'web-push': 'webpush' }[
-    word
-  ] as Platform | undefined;
+  return typeof name === 'string' ? byName.get(name.toLowerCase()) : undefined;
 }
+
+/** A map: somebody may call a platform `constructor`. */
+const byName: ReadonlyMap<string, Platform> = new Map<string, Platform>([
+  ...platforms.map((name) => [name, name] as const),
+  ['ios', 'apns'],
+  ['apple', 'apns'],
+  ['android', 'fcm'],
+  ['web', 'webpush'],
+  ['web-push', 'webpush'],
+]);
 
 function fcmCode({ details }: Record<string, unknown>): string | undefined {
   if (!Array.isArray(details)) return undefined;
@@ -81,7 +88,8 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value.slice(0, 256) : undefined;
 }
 
+/** In whole ms, as it is stored. */
 function timestampOf(value: unknown): number | undefined {
   const ms = typeof value === 'string' ? Number(value) : value;
-  return typeof ms === 'number' && Number.isFinite(ms) && ms > 0 ? ms : undefined;
+  return typeof ms === 'number' && ms > 0 && ms <= LAST_DATE_MS ? Math.floor(ms) : undefined;
 }

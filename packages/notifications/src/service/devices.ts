@@ -48,7 +48,8 @@ class DeviceService implements Devices {
   readonly #breaker;
   readonly #cache = new Map<string, Cached>();
   readonly #underway = new Map<string, Promise<DeviceFacts>>();
-  readonly #waiting: (() => void)[] = [];
+  /** In the order in which they came. */
+  readonly #waiting = new Set<() => void>();
   #running = 0;
   #warnedAtMs = -Infinity;
 
@@ -70,7 +71,7 @@ class DeviceService implements Devices {
   }
 
   async #ask(deviceId: string): Promise<DeviceFacts> {
-    await this.#enter();
+    if (!(await this.#enter())) return {};
     try {
       const ticket = this.#breaker.admit();
       if (ticket === undefined) {
@@ -80,7 +81,9 @@ class DeviceService implements Devices {
       return await this.#request(deviceId, ticket);
     } finally {
       this.#running -= 1;
-      this.#waiting.shift()?.();
+      const [next] = this.#waiting;
+      if (next) this.#waiting.delete(next);
+      next?.();
     }
   }
 
@@ -131,17 +134,26 @@ class DeviceService implements Devices {
     }
   }
 
-  #enter(): Promise<void> {
-    const { concurrency = 32 } = this.#options;
+  /** False: the service is so slow that others are asked about for too long. Reports must not wait for that. */
+  #enter(): Promise<boolean> {
+    const { concurrency = 32, timeoutMs = 2000, onAnswer } = this.#options;
     if (this.#running < concurrency) {
       this.#running += 1;
-      return Promise.resolve();
+      return Promise.resolve(true);
     }
     return new Promise((resolve) => {
-      this.#waiting.push(() => {
+      const enter = () => {
+        this.#clock.clearTimer(timer);
         this.#running += 1;
-        resolve();
-      });
+        resolve(true);
+      };
+      const timer = this.#clock.setTimer(() => {
+        this.#waiting.delete(enter);
+        this.#warn({}, 'the device service is too slow; devices count as unknown');
+        onAnswer?.('failed');
+        resolve(false);
+      }, timeoutMs);
+      this.#waiting.add(enter);
     });
   }
 

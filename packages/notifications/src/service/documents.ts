@@ -28,7 +28,7 @@ export interface DeadLetter {
   data: Readonly<Record<string, unknown>> | null;
   source: string;
   idempotency_key: string;
-  /** The last 100, oldest first. */
+  /** The last 100, oldest first. Of those that are too large together only the newer have what the push service answered. */
   attempts: readonly Readonly<Record<string, unknown>>[];
 }
 
@@ -72,7 +72,34 @@ export function deadLetterOf(
     data: notification.data ?? null,
     source: notification.source,
     idempotency_key: notification.idempotencyKey,
-    attempts: attempts.map(attemptOnWire),
+    attempts: attemptsOnWire(attempts),
+  };
+}
+
+/** A dead letter with its content must fit into a message of Kafka, and into an item: 1 MiB. */
+const MAX_ATTEMPTS_BYTES = 384 * 1024;
+const SHORT_LENGTH = 100;
+
+function attemptsOnWire(attempts: readonly DeliveryAttempt[]) {
+  let leftBytes = MAX_ATTEMPTS_BYTES - attempts.length * SHORT_BYTES;
+  const newestFirst = attempts.toReversed().map((attempt) => {
+    const whole = attemptOnWire(attempt);
+    leftBytes -= Buffer.byteLength(JSON.stringify(whole));
+    return leftBytes >= 0 ? whole : shortened(whole);
+  });
+  return newestFirst.toReversed();
+}
+
+/** Of one that is shortened, at most: its device and its texts may need six bytes for a character. */
+const SHORT_BYTES = 3 * 1024;
+
+function shortened(whole: ReturnType<typeof attemptOnWire>): ReturnType<typeof attemptOnWire> {
+  const { error_code: code, error_message: message } = whole;
+  return {
+    ...whole,
+    platform_response: null,
+    error_code: code?.slice(0, SHORT_LENGTH) ?? null,
+    error_message: message?.slice(0, SHORT_LENGTH) ?? null,
   };
 }
 

@@ -2,6 +2,7 @@
 import type { Failure } from 'redrive';
 import { published } from '../model/moves.ts';
 import type { NotificationRecord, Publication } from '../model/notification.ts';
+import { deliveryOf } from '../model/record.ts';
 import {
   type DeadLetter,
   deadLetterOf,
@@ -26,7 +27,7 @@ export interface Sinks {
   event?: (event: NotificationEvent) => Promise<void>;
 }
 
-/** Records. More than these are left to the sweeper. */
+/** More than these are left to the sweeper. */
 const MAX_UNDERWAY = 2000;
 const PUBLISH_TIMEOUT_MS = 10_000;
 const MAX_ATTEMPTS = 100;
@@ -48,8 +49,9 @@ export class Publisher {
   readonly #parts: Parts;
   readonly #writer: RecordWriter;
   readonly #sinks: Sinks;
-  readonly #underway = new Set<Promise<void>>();
-  #count = 0;
+  readonly #works = new Set<Promise<void>>();
+  /** A record is written again while they are: by then its flags are still those of before. */
+  readonly #underway = new Set<string>();
 
   constructor(parts: Parts, writer: RecordWriter, sinks: Sinks) {
     this.#parts = parts;
@@ -58,33 +60,30 @@ export class Publisher {
   }
 
   /** Behind the caller's back: what fails, or is too much, the sweeper does again. */
-  publishSoon(records: Iterable<NotificationRecord>): void {
-    const flagged = [...records].filter(isFlagged).slice(0, MAX_UNDERWAY - this.#count);
-    if (flagged.length === 0) return;
-    this.#count += flagged.length;
-    const work = this.publish(flagged)
+  publishSoon(changes: Iterable<Changed>): void {
+    const wanted = new Map([...changes].flatMap(flaggedIn).map((each) => [keyOf(each), each]));
+    const fresh = [...wanted].filter(([key]) => !this.#underway.has(key));
+    const taken = fresh.slice(0, MAX_UNDERWAY - this.#underway.size);
+    if (taken.length === 0) return;
+    for (const [key] of taken) this.#underway.add(key);
+    const work = this.#publish(taken.map(([, each]) => each))
       .catch((err: unknown) =>
         this.#parts.host.log.warn({ err }, 'publishing failed; the sweeper publishes again'),
       )
       .finally(() => {
-        this.#underway.delete(work);
-        this.#count -= flagged.length;
+        this.#works.delete(work);
+        for (const [key] of taken) this.#underway.delete(key);
       });
-    this.#underway.add(work);
+    this.#works.add(work);
   }
 
   /** Waits for what is under way. */
   async settle(): Promise<void> {
-    await Promise.all(this.#underway);
+    await Promise.all(this.#works);
   }
 
   /** Each by itself: one that fails holds up no other. Rejects only where the flags cannot be cleared. */
-  async publish(records: readonly NotificationRecord[]): Promise<void> {
-    const all = records.flatMap((record) =>
-      Object.entries(record.deliveries).flatMap(([deviceId, { unpublished }]) =>
-        unpublished.map((publication) => ({ record, deviceId, publication })),
-      ),
-    );
+  async #publish(all: readonly Flagged[]): Promise<void> {
     const done = await Promise.all(all.map((each) => this.#send(each)));
     const sent = all.filter((_, i) => done[i]);
     const nowMs = this.#parts.host.clock.now();
@@ -139,10 +138,17 @@ export class Publisher {
   }
 
   async #letterOf(record: NotificationRecord, deviceId: string, ended: Ended): Promise<DeadLetter> {
-    const page = { deviceId, limit: MAX_ATTEMPTS };
+    const attemptNumber = Math.max(0, (ended.attempt ?? 0) - MAX_ATTEMPTS);
+    const page = { deviceId, after: { deviceId, attemptNumber }, limit: MAX_ATTEMPTS };
     const attempts = await this.#parts.repository.attempts(record.id, page);
     return deadLetterOf(record, deviceId, ended, attempts);
   }
+}
+
+/** A record that was written, and the devices that it was written for. */
+export interface Changed {
+  record: NotificationRecord;
+  deviceIds: readonly string[];
 }
 
 interface Flagged {
@@ -151,6 +157,18 @@ interface Flagged {
   publication: Publication;
 }
 
-function isFlagged({ deliveries }: NotificationRecord): boolean {
-  return Object.values(deliveries).some(({ unpublished }) => unpublished.length > 0);
+/** Only of these devices: whoever changed the others publishes what is to be told of them, maybe in another instance. */
+function flaggedIn({ record, deviceIds }: Changed): Flagged[] {
+  return deviceIds.flatMap((deviceId) =>
+    (deliveryOf(record, deviceId)?.unpublished ?? []).map((publication) => ({
+      record,
+      deviceId,
+      publication,
+    })),
+  );
+}
+
+function keyOf({ record, deviceId, publication }: Flagged): string {
+  const { to, atMs } = publication;
+  return JSON.stringify([record.id, deviceId, to, atMs, to === 'event' ? publication.type : '']);
 }

@@ -85,7 +85,26 @@ export function deviceFault(
   return new NotificationError('TOO_MANY_DEVICES', message);
 }
 
-export function attemptOf({ type, report }: Report, nowMs: number): DeliveryAttempt {
+/**
+ * What a delivery of our own answered may be more than can be stored. That it was made is recorded all the same: whoever found
+ * nothing would make it once more.
+ */
+export function attemptOf(given: Report, nowMs: number): DeliveryAttempt {
+  const attempt = wholeAttempt(given, nowMs);
+  if (given.lease === undefined || !attemptFault(attempt)) return attempt;
+  const { platformResponse: _, errorCode, errorMessage, ...rest } = attempt;
+  return {
+    ...rest,
+    ...(typeof errorCode === 'string' ? { errorCode: errorCode.slice(0, KEPT_LENGTH) } : {}),
+    ...(typeof errorMessage === 'string'
+      ? { errorMessage: errorMessage.slice(0, KEPT_LENGTH) }
+      : {}),
+  };
+}
+
+const KEPT_LENGTH = 500;
+
+function wholeAttempt({ type, report }: Report, nowMs: number): DeliveryAttempt {
   const {
     notificationId,
     deviceId,
@@ -93,7 +112,7 @@ export function attemptOf({ type, report }: Report, nowMs: number): DeliveryAtte
     platformResponse,
     attemptedAtMs = nowMs,
   } = report;
-  const { errorCode, errorMessage }: Partial<FailureReport> = report;
+  const { errorCode, errorMessage, retryAfterMs }: Partial<FailureReport> = report;
   return {
     notificationId,
     deviceId,
@@ -102,6 +121,7 @@ export function attemptOf({ type, report }: Report, nowMs: number): DeliveryAtte
     ...(platformResponse === undefined ? {} : { platformResponse }),
     ...(errorCode === undefined ? {} : { errorCode }),
     ...(errorMessage === undefined ? {} : { errorMessage }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     attemptedAtMs,
   };
 }

@@ -8,7 +8,7 @@ import { deliveryOf } from '../model/record.ts';
 import { laneOfPriority } from '../model/retry-config.ts';
 import type { Devices } from './devices.ts';
 import type { Parts } from './parts.ts';
-import type { Publisher } from './publisher.ts';
+import type { Changed, Publisher } from './publisher.ts';
 import {
   answerOf,
   attemptOf,
@@ -36,23 +36,28 @@ const REPORT_BYTES = 1024;
 
 export class Reports {
   readonly #parts: ReporterParts;
-  readonly #coalescer: Coalescer<Report, Written>;
+  readonly #given: Coalescer<Report, Written>;
+  /** Outcomes of our own deliveries: one that waited behind a flood of reports would lose its lease, and be made once more. */
+  readonly #own: Coalescer<Report, Written>;
   readonly #policies = new Set<string>();
 
   constructor(parts: ReporterParts) {
     this.#parts = parts;
-    this.#coalescer = new Coalescer((reports) => this.#work(reports), {
-      maxItems: MAX_BATCH,
-      maxBytes: MAX_BYTES,
-      bytesOf: () => REPORT_BYTES,
-      maxUnderway: 4,
-      defer: parts.host.defer,
-    });
+    const coalescer = () =>
+      new Coalescer<Report, Written>((reports) => this.#work(reports), {
+        maxItems: MAX_BATCH,
+        maxBytes: MAX_BYTES,
+        bytesOf: () => REPORT_BYTES,
+        maxUnderway: 4,
+        defer: parts.host.defer,
+      });
+    this.#given = coalescer();
+    this.#own = coalescer();
   }
 
-  /** One report. Those that come together share their round trips. */
-  async add(report: Report): Promise<ReportAnswer> {
-    const { answer, scheduled } = await this.#coalescer.add(report);
+  /** One report. Those that come together share their round trips. `isOwn`: of a delivery that this or a lost worker made. */
+  async add(report: Report, isOwn = report.lease !== undefined): Promise<ReportAnswer> {
+    const { answer, scheduled } = await (isOwn ? this.#own : this.#given).add(report);
     // Outside of the batch: a queue that does not answer must not hold up reports of the other lane.
     await scheduled;
     return answer;
@@ -178,13 +183,13 @@ export class Reports {
   ): Map<number, Promise<void>> {
     const { wakeUps, publisher } = this.#parts;
     const wanted: { index: number; wakeUp: WakeUp }[] = [];
-    const records = new Map<string, NotificationRecord>();
+    const changes: Changed[] = [];
     for (const [i, { index, attempt }] of reports.entries()) {
       const answer = applied[i]!;
       if ('error' in answer || !answer.record) continue;
       const { deviceId } = attempt;
       const { record, result } = answer;
-      records.set(record.id, record);
+      changes.push({ record, deviceIds: [deviceId] });
       this.#tell(record, deviceId, result);
       const delivery = deliveryOf(record, deviceId);
       if (delivery?.state !== 'AwaitingRetry') continue;
@@ -197,7 +202,7 @@ export class Reports {
       };
       if (!wakeUps.has(wakeUp)) wanted.push({ index, wakeUp });
     }
-    publisher.publishSoon(records.values());
+    publisher.publishSoon(changes);
     const scheduled = new Map<number, Promise<void>>();
     for (const ofLane of Map.groupBy(wanted, ({ wakeUp }) => wakeUp.lane).values()) {
       const underway = wakeUps.schedule(ofLane.map(({ wakeUp }) => wakeUp));

@@ -17,6 +17,7 @@ import {
   notificationFaults,
   reportFaults,
 } from './checks.ts';
+import { createEach } from './create-each.ts';
 import { deviceService } from './devices.ts';
 import type {
   CreatedNotification,
@@ -194,10 +195,11 @@ class NotificationService implements Notifications {
   }
 
   async #drain(): Promise<void> {
-    // Whoever started it has the error of the start.
-    await this.#started?.catch(() => undefined);
+    // Not after the start: the queue of one lane may still open, for ever, while the other one delivers.
     await Promise.all([this.#sweeper.stop(), this.#waker.stop()]);
     await this.#publisher.settle();
+    // Whoever started it has the error of the start.
+    await this.#started?.catch(() => undefined);
   }
 
   async create(given: NewNotification): Promise<CreatedNotification> {
@@ -225,9 +227,17 @@ class NotificationService implements Notifications {
       }
     }
     if (good.length === 0) return answers;
-    const created = await repository.create(good.map(({ record }) => record));
+    const created = await createEach(
+      repository,
+      good.map(({ record }) => record),
+    );
     for (const [i, { index, asked, record }] of good.entries()) {
-      const { isNew, record: stored } = created[i]!;
+      const answer = created[i]!;
+      if ('error' in answer) {
+        answers[index] = answer;
+        continue;
+      }
+      const { isNew, record: stored } = answer;
       if (isNew) tell({ type: 'created', priority: stored.notification.priority });
       answers[index] = isNew ? { isNew, record: stored } : this.#existing(stored, record, asked);
     }
@@ -330,7 +340,7 @@ class NotificationService implements Notifications {
     await this.#wakeUps.schedule([
       { notificationId: id, deviceId, attempt: result.attempt, lane, dueAtMs },
     ]);
-    this.#publisher.publishSoon([record]);
+    this.#publisher.publishSoon([{ record, deviceIds: [deviceId] }]);
     return result;
   }
 

@@ -120,7 +120,7 @@ export class Sweeper {
     );
     const work = wakeUps.schedule(wanted).finally(() => this.#scheduling.delete(work));
     this.#scheduling.add(work);
-    publisher.publishSoon(looks.map(({ record }) => record));
+    publisher.publishSoon(looks);
   }
 
   /** Nobody takes entries from a paused queue: one that was scheduled is there, and more would only heap up. */

@@ -50,6 +50,8 @@ interface Permits {
 const done: DelayAnswer = { type: 'done' };
 /** The lane was paused while this batch waited for permits. Its entries wait in the queue until the lane is resumed. */
 const paused: DelayAnswer = { type: 'again', delayMs: 1000 };
+/** The repository could not say what became of its lost worker. */
+const later: DelayAnswer = { type: 'again', delayMs: 5000 };
 /** For another instance. */
 const now: DelayAnswer = { type: 'again', delayMs: 0 };
 
@@ -233,7 +235,7 @@ export class Waker {
       case 'worker_lost':
         tell({ type: 'failed', priority, reason: 'WORKER_LOST' });
     }
-    publisher.publishSoon([record]);
+    publisher.publishSoon([{ record, deviceIds: [wakeUp.deviceId] }]);
     return done;
   }
 
@@ -246,6 +248,24 @@ export class Waker {
   async #takeOver(
     lane: Lane,
     entry: DueEntry,
+    wakeUp: WokenUp & { permits: Permits },
+  ): Promise<DelayAnswer> {
+    try {
+      return await this.#lookBack(lane, entry, wakeUp);
+    } catch (err) {
+      // Others of its batch are claimed already: who failed here would leave them to nobody until their leases are over.
+      const { notificationId: notification, deviceId: device } = wakeUp;
+      this.#parts.host.log.warn(
+        { err, notification, device },
+        'a lost delivery is looked at later',
+      );
+      return later;
+    }
+  }
+
+  async #lookBack(
+    lane: Lane,
+    entry: DueEntry,
     { notificationId, deviceId, attempt, permits }: WokenUp & { permits: Permits },
   ): Promise<DelayAnswer> {
     const { repository, reports } = this.#parts;
@@ -255,7 +275,7 @@ export class Waker {
       const [answer] = await this.#begin(lane, [entry], true, permits);
       return answer!;
     }
-    await reports.add(reportOf(recorded));
+    await reports.add(reportOf(recorded), true);
     return done;
   }
 
@@ -363,7 +383,7 @@ const DEFAULT_NOT_SENT_MS = 5000;
 
 function reportOf(attempt: DeliveryAttempt): Report {
   const { notificationId, deviceId, attemptNumber, platformResponse, attemptedAtMs } = attempt;
-  const { status, errorCode, errorMessage } = attempt;
+  const { status, errorCode, errorMessage, retryAfterMs } = attempt;
   const report = {
     notificationId,
     deviceId,
@@ -372,6 +392,8 @@ function reportOf(attempt: DeliveryAttempt): Report {
     ...(platformResponse === undefined ? {} : { platformResponse }),
     ...(errorCode === undefined ? {} : { errorCode }),
     ...(errorMessage === undefined ? {} : { errorMessage }),
+    // JSON has no number that is not finite.
+    ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}),
   };
   return status === 'delivered' ? { type: 'success', report } : { type: 'failure', report };
 }

@@ -40,9 +40,16 @@ export async function addItem(
   engine: Pick<Engine, 'report'>,
   item: FailedDeliveryItem,
 ): Promise<void> {
-  const [answer] = await engine.report([itemReport(item)]);
+  let [answer] = await engine.report([itemReport(item)]);
+  // An item without its content is still an item: a replay needs no more than whom it is about.
+  if (answer?.status === 'rejected' && answer.code === 'PAYLOAD_TOO_LARGE')
+    [answer] = await engine.report([itemReport({ ...item, letter: bare(item.letter) })]);
   if (answer?.status === 'rejected')
     throw new Error(`The inbox refused an item: ${answer.message}`);
+}
+
+function bare(letter: FailedDeliveryItem['letter']): FailedDeliveryItem['letter'] {
+  return { ...letter, notification: {}, data: null, attempts: [] };
 }
 
 type Replays = Pick<Notifications, 'replay' | 'reportFailure' | 'reportSuccess'>;

@@ -210,6 +210,20 @@ describe('notifications on SQLite alone', () => {
     });
   });
 
+  it('lie in the inbox also where their content is too large for it, and can be replayed', async () => {
+    const ask = await started({ REDRIVE_MAX_PAYLOAD_BYTES: '2048' });
+    await ask('/api/v1/notifications', item({ data: { text: 'x'.repeat(10_000) } }));
+    const refused = failure(1, { platform_response: { status: 413 } });
+    expect((await ask('/api/v1/notifications/n1/failures', refused)).body).toMatchObject({
+      decision: 'failed',
+    });
+    const open = async () => listAt((await ask('/api/v1/review')).body, 'items');
+    await vi.waitFor(async () => expect(await open()).toHaveLength(1));
+    await ask(`/api/v1/review/${textAt((await open())[0], 'id')}/replay`, {});
+    await vi.waitFor(() => expect(received).toHaveLength(1));
+    expect(received[0]).toMatchObject({ body: { notification_id: 'n1', attempt_number: 2 } });
+  });
+
   it('wait while an operator has paused their lane, also after a restart', async () => {
     const first = await started();
     const urgent = { lane: 'notification:urgent', state: 'closed' };

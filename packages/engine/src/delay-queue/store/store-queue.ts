@@ -63,6 +63,7 @@ class StoreDelayQueue implements DelayQueue {
   readonly #leaseMs: number;
   readonly #host: Host;
   readonly #consumers = new Set<DelayConsumer>();
+  #opening: Promise<void> | undefined;
   #isOpen = false;
 
   constructor(store: Store, place: QueuePlace, leaseMs: number, host: Host) {
@@ -74,7 +75,12 @@ class StoreDelayQueue implements DelayQueue {
     this.#host = host;
   }
 
-  async open(): Promise<void> {
+  open(): Promise<void> {
+    this.#opening ??= this.#open().finally(() => (this.#opening = undefined));
+    return this.#opening;
+  }
+
+  async #open(): Promise<void> {
     await this.#store.open();
     this.#isOpen = true;
   }
@@ -124,6 +130,8 @@ class StoreDelayQueue implements DelayQueue {
   }
 
   async close(): Promise<void> {
+    // Otherwise it would be open after that.
+    await this.#opening?.catch(() => undefined);
     this.#isOpen = false;
     const consumers = [...this.#consumers];
     this.#consumers.clear();

@@ -16,6 +16,13 @@ export const lifecycleCases: DelayCases = {
     await expectOnly(stage, got, ['a']);
   },
 
+  'is closed after a close that came while it was opening': async ({ queue }) => {
+    await queue.close();
+    const opening = queue.open().catch(() => undefined);
+    await Promise.all([queue.close(), opening]);
+    await rejects(queue.schedule([entry('late')]), { code: 'QUEUE_CLOSED' });
+  },
+
   'closes twice without harm, and refuses calls after that': async ({ queue }) => {
     await Promise.all([queue.close(), queue.close()]);
     await queue.close();

@@ -295,6 +295,15 @@ const defects: Record<string, { defect: Defect; fails: string }> = {
     }),
     fails: 'lifecycle: closes twice without harm, and refuses calls after that',
   },
+  'opens although it was closed meanwhile': {
+    defect: (queue) => ({
+      open: async () => {
+        await Promise.resolve();
+        await queue.open();
+      },
+    }),
+    fails: 'lifecycle: is closed after a close that came while it was opening',
+  },
   'does not abort when the lease is lost': {
     defect: (queue) =>
       handling(queue, (handler) => (batch) => handler(batch, new AbortController().signal)),

@@ -68,15 +68,15 @@ class TopicDelayQueue implements KafkaDelayQueue {
     return this.#topics.tiers.writesOf(delayMs);
   }
 
-  async open(): Promise<void> {
-    await loadKafka();
-    await this.#closing;
-    if (this.#opened) return;
+  open(): Promise<void> {
     this.#opening ??= this.#open().finally(() => (this.#opening = undefined));
-    await this.#opening;
+    return this.#opening;
   }
 
   async #open(): Promise<void> {
+    await loadKafka();
+    await this.#closing;
+    if (this.#opened) return;
     const cluster = new Cluster(this.#settings);
     try {
       await cluster.ping();
@@ -138,6 +138,8 @@ class TopicDelayQueue implements KafkaDelayQueue {
   }
 
   async close(): Promise<void> {
+    // Otherwise it would be open after that, and its connections would stay.
+    await this.#opening?.catch(() => undefined);
     const opened = this.#opened;
     if (opened) {
       this.#opened = undefined;

@@ -139,6 +139,8 @@ class SlottedDelayQueue implements RedisDelayQueue {
   }
 
   async close(): Promise<void> {
+    // Otherwise it would be open after that, and its connections would stay.
+    await this.#opening?.catch(() => undefined);
     this.#isOpen = false;
     const consumers = [...this.#consumers];
     this.#consumers.clear();

@@ -8,6 +8,9 @@
  *
  * Times are of the server's clock, in whole ms. A delay counts from the next whole ms on, so that nothing is early.
  * All reads come before the first write, so that a key of the wrong type changes nothing.
+ *
+ * A Redis without memory refuses the first write of a script, if that may take more. Nothing more is scheduled then. What waits is
+ * still handed over and ended, which gives memory back: these scripts begin with a write that takes none.
  */
 import { scriptOf } from '../link.ts';
 
@@ -20,6 +23,11 @@ local function head()
   local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
   return first[2] and tonumber(first[2])
 end
+`;
+
+/** Ids have no NUL, so that there is no such field. */
+const DRAIN = `
+local function drain() redis.call('HDEL', KEYS[3], '\\0') end
 `;
 
 /** Consumers look by themselves every so often: only what is due before that has to be told. */
@@ -59,7 +67,7 @@ return #fields / 2
 `;
 
 /** ARGV: limit, lease, token. Answers ms until there is more (-1: nothing), entries without content, then the entries. */
-const claim = `${TIME}
+const claim = `${TIME}${DRAIN}
 local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', whole(now), 'WITHSCORES', 'LIMIT', 0, ARGV[1])
 local answer, gone = { -1, 0 }, {}
 if #found > 0 then
@@ -93,6 +101,7 @@ if #found > 0 then
       answer[n + 4] = contents[i]
     end
   end
+  drain()
   if #gone > 0 then
     redis.call('ZREM', KEYS[1], unpack(gone))
     redis.call('HDEL', KEYS[3], unpack(gone))
@@ -109,7 +118,7 @@ return answer
 `;
 
 /** ARGV: token, channel, slot, ms; then id, `d`one, `a`gain, `u`nanswered or `r`eleased, and delay of each entry. */
-const end = `${TIME}${TELL}
+const end = `${TIME}${TELL}${DRAIN}
 local ids = {}
 for i = 5, #ARGV, 3 do ids[#ids + 1] = ARGV[i] end
 local hands = redis.call('HMGET', KEYS[3], unpack(ids))
@@ -137,6 +146,7 @@ for i, id in ipairs(ids) do
     end
   end
 end
+drain()
 if #over > 0 then
   redis.call('HDEL', KEYS[2], unpack(over))
   redis.call('HDEL', KEYS[3], unpack(over))
@@ -150,7 +160,7 @@ return 0
 `;
 
 /** ARGV: token, lease; then ids. Answers 1 for each that is held. */
-const renew = `${TIME}
+const renew = `${TIME}${DRAIN}
 local ids = {}
 for i = 3, #ARGV do ids[#ids + 1] = ARGV[i] end
 local hands = redis.call('HMGET', KEYS[3], unpack(ids))
@@ -164,7 +174,10 @@ for i, id in ipairs(ids) do
     scores[#scores + 1] = id
   end
 end
-if #scores > 0 then redis.call('ZADD', KEYS[1], 'XX', unpack(scores)) end
+if #scores > 0 then
+  drain()
+  redis.call('ZADD', KEYS[1], 'XX', unpack(scores))
+end
 return answer
 `;
 
