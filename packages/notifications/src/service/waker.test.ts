@@ -235,6 +235,37 @@ describe('a delivery', () => {
     expect(await deliveryIn(scene)).toMatchObject({ state: 'DeliverySucceeded', attempt: 2 });
   });
 
+  it('whose claim took so long that its lease could end meanwhile is not begun', async () => {
+    const scene = await stage({ deliverTimeoutMs: 30_000, leaseMs: 60_000 });
+    await scene.service.create(notification());
+    const { delayMs } = await scene.service.reportFailure(failure());
+    const { write } = scene.repository;
+    let isSlow = true;
+    scene.repository.write = async (records, attempts) => {
+      const written = await write.call(scene.repository, records, attempts);
+      const isClaim = records.some(({ deliveries }) => deliveries['d1']?.state === 'Retrying');
+      if (!isClaim || !isSlow) return written;
+      isSlow = false;
+      // Written, and answered when less of the lease is left than a delivery may take.
+      await new Promise<void>((resolve) => {
+        scene.clock.setTimer(resolve, 30_001);
+      });
+      return written;
+    };
+    await scene.clock.advance(delayMs! + 30_000);
+    expect(isSlow).toBe(false);
+    await scene.clock.advance(1);
+    expect(scene.happenings).toContainEqual({
+      type: 'postponed',
+      lane: 'urgent',
+      reason: 'not_sent',
+    });
+    await scene.clock.advance(1000);
+    expect(scene.delivered).toMatchObject([{ attempt: 2 }]);
+    expect(scene.happenings.filter(({ type }) => type === 'started')).toHaveLength(2);
+    expect(await deliveryIn(scene)).toMatchObject({ state: 'DeliverySucceeded' });
+  });
+
   it('in a slow lane holds up nobody in the other', async () => {
     const scene = await stage({ concurrency: 2, deliver: () => new Promise(() => {}) });
     const begun: string[] = [];
