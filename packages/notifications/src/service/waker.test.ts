@@ -266,6 +266,25 @@ describe('a delivery', () => {
     expect(await deliveryIn(scene)).toMatchObject({ state: 'DeliverySucceeded' });
   });
 
+  it('whose outcome cannot be written is left to others, with its place, when its lease is over', async () => {
+    const scene = await stage({ deliverTimeoutMs: 30_000, leaseMs: 60_000 });
+    await scene.service.create(notification());
+    const { delayMs } = await scene.service.reportFailure(failure());
+    const { write } = scene.repository;
+    scene.repository.write = async (records, attempts) => {
+      if (scene.delivered.length > 0) throw new EngineError('STORE_UNAVAILABLE', 'It is away.');
+      return write.call(scene.repository, records, attempts);
+    };
+    await scene.clock.advance(delayMs! + 55_000);
+    expect(scene.service.stats().running).toBe(1);
+    await scene.clock.advance(10_000);
+    expect(scene.service.stats().running).toBe(0);
+    scene.repository.write = write;
+    await scene.clock.advance('1m');
+    expect(scene.delivered.map(({ attempt }) => attempt)).toEqual([2, 2]);
+    expect(await deliveryIn(scene)).toMatchObject({ state: 'DeliverySucceeded' });
+  });
+
   it('in a slow lane holds up nobody in the other', async () => {
     const scene = await stage({ concurrency: 2, deliver: () => new Promise(() => {}) });
     const begun: string[] = [];
