@@ -179,30 +179,37 @@ export class Waker {
       })),
     );
     const answers: DelayAnswer[] = [];
+    const lost: { index: number; wakeUp: WokenUp }[] = [];
     let next = 0;
     for (const [i, entry] of entries.entries()) {
       const answer = woken[i] ? applied[next] : undefined;
       if (!answer || 'error' in answer) {
-        answers.push(this.#drop(lane, 'unreadable'));
+        answers[i] = this.#drop(lane, 'unreadable');
         if (woken[i]) next += 1;
         continue;
       }
       const { result, record } = answer;
       const wakeUp = known[next++]!;
-      answers.push(
-        await this.#answer(lane, entry, { ...wakeUp, lane, leaseEndsMs, places }, result, record),
-      );
+      if (result.type === 'lost_lease') lost.push({ index: i, wakeUp });
+      else {
+        const claimed = { ...wakeUp, lane, leaseEndsMs, places };
+        answers[i] = this.#answer(lane, entry, claimed, result, record);
+      }
+    }
+    // Last: where one of them fails, what was claimed has begun. Else it would wait for the end of its lease.
+    for (const { index, wakeUp } of lost) {
+      answers[index] = await this.#takeOver(lane, entries[index]!, { ...wakeUp, places });
     }
     return answers;
   }
 
-  async #answer(
+  #answer(
     lane: Lane,
     entry: DueEntry,
     wakeUp: Omit<Attempt, 'record' | 'delivery'>,
-    result: Claimed,
+    result: Exclude<Claimed, { type: 'lost_lease' }>,
     record: NotificationRecord | undefined,
-  ): Promise<DelayAnswer> {
+  ): DelayAnswer {
     const { tell, publisher } = this.#parts;
     if (!record || result.type === 'dropped') {
       return this.#drop(lane, result.type === 'dropped' ? result.reason : 'unknown');
@@ -219,8 +226,6 @@ export class Waker {
       case 'again':
         if (result.isDeferred) tell({ type: 'postponed', lane, reason: 'quiet_hours' });
         return { type: 'again', delayMs: Math.max(1, Math.ceil(result.delayMs)) };
-      case 'lost_lease':
-        return this.#takeOver(lane, entry, wakeUp);
       case 'expired':
         tell({ type: 'expired', priority });
         break;
