@@ -109,6 +109,32 @@ describe('POST /api/v1/notifications', () => {
   });
 });
 
+describe('a value that cannot be made a text or a number', () => {
+  const odd = { toString: null };
+
+  it.each(['id', 'ttl', 'expires_at', 'scheduled_at', 'priority', 'source', 'data'])(
+    'as the %s of a notification is its fault alone',
+    async (field) => {
+      const { post } = await notified();
+      const wrong = field === 'data' ? [odd] : odd;
+      const answer = await post(url, { items: [item({ [field]: wrong }), item({ id: 'b' })] });
+      expect(answer).toMatchObject({ status: 200, body: { accepted: [{ index: 1, id: 'b' }] } });
+      expect(listAt(answer.body, 'rejected')).toMatchObject([{ index: 0, path: `/${field}` }]);
+    },
+  );
+
+  it.each(['device_id', 'attempt_number', 'attempted_at', 'retry_after_ms', 'error_code'])(
+    'as the %s of a report is its fault alone',
+    async (field) => {
+      const { post } = await notified();
+      await post(url, item({ id: 'n1' }));
+      const answer = await post(`${url}/n1/failures`, failure({ [field]: odd }));
+      expect(answer).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } });
+      expect(listAt(answer.body, 'errors')).toMatchObject([{ path: `/${field}` }]);
+    },
+  );
+});
+
 it('names the database of notifications where that is away, not the store', async () => {
   const repository = memoryNotifications();
   repository.create = () =>
