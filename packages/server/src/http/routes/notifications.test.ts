@@ -87,6 +87,20 @@ describe('POST /api/v1/notifications', () => {
     expect(at(listAt(answer.body, 'errors')[0], 'path')).toBe(path);
   });
 
+  it('rejects what is no object by itself, in a list of notifications and of reports', async () => {
+    const { post } = await notified();
+    const none = [null, 5, 'text', []];
+    const many = await post(url, { items: [...none, item({ id: 'n1' })] });
+    expect(many).toMatchObject({ status: 200, body: { accepted: [{ index: 4, id: 'n1' }] } });
+    const indexes = (body: unknown) =>
+      new Set(listAt(body, 'rejected').map((one) => at(one, 'index')));
+    expect(indexes(many.body)).toEqual(new Set([0, 1, 2, 3]));
+    const reports = [...none, failure({ notification_id: 'n1' })];
+    const reported = await post(`${url}/failures`, { items: reports });
+    expect(reported).toMatchObject({ status: 200, body: { accepted: [{ index: 4 }] } });
+    expect(indexes(reported.body)).toEqual(new Set([0, 1, 2, 3]));
+  });
+
   it('takes many, and rejects those with faults by themselves', async () => {
     const { post } = await notified();
     const answer = await post(url, {
