@@ -11,7 +11,7 @@ import { Tiers } from './tiers.ts';
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** One entry in the hand of a handler, and brokers whose time is known only when they are asked. */
-function setup(handler: DelayHandler) {
+function setup(handler: DelayHandler, isWritten: Promise<boolean> = Promise.resolve(true)) {
   const clock = virtualClock();
   const host = hostOf({ clock, log: quiet, random: () => 0 });
   const brokers = {
@@ -36,7 +36,7 @@ function setup(handler: DelayHandler) {
     host,
     tiers: new Tiers('p', 1000, 1),
     clock: brokers as unknown as BrokerClock,
-    send: async () => true,
+    send: () => isWritten,
   });
   return { clock, reader, over };
 }
@@ -49,4 +49,22 @@ it('pauses from when the handler failed, though nobody has asked for the time si
   await over;
   // 100 ms, of which the jitter takes half.
   expect(reader.nextMs).toBe(1000 + 5000 + 50);
+});
+
+it('is done with an entry that comes again only when that is written', async () => {
+  const again: DelayHandler = async () => [{ type: 'again', delayMs: 1000 }];
+  const written = Promise.withResolvers<boolean>();
+  const { clock, reader, over } = setup(again, written.promise);
+  await clock.advance(0);
+  expect([reader.isBusy, reader.progress.safe]).toEqual([true, 0]);
+  written.resolve(true);
+  await over;
+  expect([reader.isBusy, reader.progress.safe]).toEqual([false, 1]);
+});
+
+it('is not done with an entry that comes again where that was given up', async () => {
+  const again: DelayHandler = async () => [{ type: 'again', delayMs: 1000 }];
+  const { reader, over } = setup(again, Promise.resolve(false));
+  await over;
+  expect(reader.progress.safe).toBe(0);
 });
