@@ -9,7 +9,11 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 const LEASE_MS = 3000;
 
 /** A batch of two entries whose handler answers when the test says so. */
-function batchOf(renewals: readonly boolean[][] = [], timeoutMs = 60_000, writes?: Promise<void>) {
+function batchOf(
+  renewals: readonly (boolean[] | Promise<boolean[]>)[] = [],
+  timeoutMs = 60_000,
+  writes?: Promise<void>,
+) {
   const clock = virtualClock();
   const ended: (readonly LeaseEnd[])[] = [];
   const renewed: number[] = [];
@@ -54,6 +58,22 @@ test('ignores the answers of a handler that goes on after the lease of an entry 
   await batch.over;
   // The other entry is still held, and its answer must not count either.
   expect(ended).toEqual([bothBack]);
+});
+
+test('counts a lease from when its renewal was sent, however late that is answered', async () => {
+  const late = Promise.withResolvers<boolean[]>();
+  const never = new Promise<never>(() => {});
+  const { batch, clock, renewed, answer, signal } = batchOf([late.promise, never]);
+  await clock.advance(2500);
+  late.resolve([true, true]);
+  await clock.advance(1000);
+  expect(renewed).toEqual([1000, 3500]);
+  await clock.advance(1000 + LEASE_MS - 3500 - 1);
+  expect(signal().aborted).toBe(false);
+  await clock.advance(1);
+  expect(signal().reason).toMatchObject({ message: 'The lease could not be renewed in time.' });
+  answer(bothDone);
+  await batch.over;
 });
 
 test('renews no lease of a handler that is out of time, and gives its entries back', async () => {

@@ -59,6 +59,21 @@ describe('a lane that somebody serves beside the engine', () => {
     ]);
   });
 
+  it('stays with whoever serves it now when the one before ends', async () => {
+    const { engine, told, end } = await (await stage()).start();
+    const toldLater: boolean[] = [];
+    const endLater = engine.watchLane(LANE, {
+      running: () => 5,
+      paused: (isPaused) => void toldLater.push(isPaused),
+    });
+    end();
+    await engine.pause(LANE);
+    expect([told, toldLater]).toEqual([[false], [false, true]]);
+    expect(await engine.lanes()).toMatchObject([{ lane: LANE, running: 5 }]);
+    endLater();
+    expect(await engine.lanes()).toMatchObject([{ lane: LANE, running: 0 }]);
+  });
+
   it('cannot have the name of a delay queue, and the error says what to pause instead', async () => {
     const { engine } = await (await stage()).start();
     const refused = engine.pause('delay-queue:notifications.urgent');

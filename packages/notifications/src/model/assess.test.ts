@@ -210,6 +210,9 @@ describe('the device', () => {
     expect(assess(recordOf(), report(), seen)).toMatchObject({ decision: 'scheduled' });
     const unseen = { ...dead, device: { active: true, lastSeenMs: NOW - 5000 } };
     expect(assess(recordOf(), report(), unseen)).toMatchObject({ decision: 'skipped' });
+    // That it was seen says nothing of its token where nobody says that it is active.
+    const unsure = { ...dead, device: { lastSeenMs: NOW - 500 } };
+    expect(assess(recordOf(), report(), unsure)).toMatchObject({ decision: 'skipped' });
   });
 
   it('does not matter where no attempt is left', () => {

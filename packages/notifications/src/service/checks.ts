@@ -114,15 +114,15 @@ function examined(given: NewNotification, id: string): Check {
   const { recipient, priority, notification, data, source, quietHours, scheduledAtMs } = given;
   check.names(given, notificationNames, '');
   check.names(recipient, recipientNames, 'recipient.');
-  const { idempotencyKey = id } = given;
   check.that(
-    /^[\w.-]{1,64}$/.test(id),
+    typeof id === 'string' && /^[\w.-]{1,64}$/.test(id),
     'id',
     'Give 1 to 64 letters, digits, dots, hyphens or underscores.',
   );
   if (!priorities.includes(priority))
     check.fault('priority', unknownPriority(priority).message, 'UNKNOWN_PRIORITY');
-  check.name(idempotencyKey, 'idempotency_key');
+  // Left out, it is the id, of which that was said.
+  if (given.idempotencyKey !== undefined) check.name(given.idempotencyKey, 'idempotency_key');
   check.name(source, 'source');
   check.recipient(recipient);
   check.content(notification, data);
@@ -181,7 +181,7 @@ function examinedReport(report: GivenReport, nowMs: number): Check {
   const isWait = retryAfterMs === undefined || (Number.isFinite(retryAfterMs) && retryAfterMs >= 0);
   check.that(isWait, 'retry_after_ms', 'Give a number of milliseconds from 0.');
   check.time(attemptedAtMs, 'attempted_at');
-  const isAhead = attemptedAtMs !== undefined && attemptedAtMs > nowMs + MAX_SKEW_MS;
+  const isAhead = typeof attemptedAtMs === 'number' && attemptedAtMs > nowMs + MAX_SKEW_MS;
   check.that(
     !isAhead,
     'attempted_at',

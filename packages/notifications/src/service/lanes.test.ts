@@ -57,6 +57,26 @@ describe('a lane', () => {
     expect(scene.delivered.map(({ id }) => id)).toEqual(['low0']);
   });
 
+  it('keeps one place for a delivery that it takes over from a worker that was lost', async () => {
+    const { begun, deliver } = heldDeliveries();
+    const scene = await stage({ policies, deliver, concurrency: 1 });
+    const [first, second] = await created(scene, 'low', 2);
+    await scene.service.reportFailure(first!);
+    await scene.clock.advance('2s');
+    // It is aborted, and leaves its lease behind.
+    const stopped = scene.service.stop();
+    await scene.clock.advance('10s');
+    await stopped;
+    const other = scene.another();
+    await other.start();
+    await scene.clock.advance('1m');
+    expect(begun).toEqual(['low0', 'low0']);
+    await other.reportFailure(second!);
+    await scene.clock.advance('2s');
+    expect(begun).toEqual(['low0', 'low0']);
+    expect(other.stats().running).toBe(1);
+  });
+
   it('claims nothing more once it stops: another instance gets the rest at once', async () => {
     const { begun, deliver } = heldDeliveries();
     const scene = await stage({ policies, deliver, concurrency: 1 });

@@ -1,3 +1,4 @@
+import { EngineError } from '@redrive/engine';
 import { describe, expect, it } from 'vitest';
 import { memoryNotifications } from '../adapters/memory/index.ts';
 import { NotificationError } from '../errors.ts';
@@ -215,6 +216,20 @@ describe('reports', () => {
     expect(await scene.service.reportFailure({ ...again, notificationId: 'n4' })).toMatchObject({
       decision: 'scheduled',
     });
+  });
+
+  it('of a dead token that are repeated make the device inactive where the first could not', async () => {
+    const scene = await stage();
+    await scene.service.create(notification());
+    const { deactivate } = scene.repository;
+    scene.repository.deactivate = () =>
+      Promise.reject(new EngineError('STORE_UNAVAILABLE', 'It is away.'));
+    const platformResponse = { platform: 'apns', status: 410, reason: 'Unregistered' };
+    const dead = failure(1, { platformResponse });
+    await expect(scene.service.reportFailure(dead)).rejects.toThrow('It is away.');
+    scene.repository.deactivate = deactivate;
+    await scene.service.reportFailure(dead);
+    expect(await scene.repository.inactiveSince(['d1'])).toEqual([scene.clock.now()]);
   });
 
   it('of wrong credentials keep the device, and are told as such', async () => {

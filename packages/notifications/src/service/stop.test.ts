@@ -79,6 +79,28 @@ it('waits for a delivery that ends in time, and writes its outcome', async () =>
   expect(record).toMatchObject({ status: 'delivered' });
 });
 
+it('waits for wake-ups of the sweeper that are on their way to a queue', async () => {
+  const scene = await stage();
+  const { urgent } = scene.queues;
+  const schedule = urgent.schedule.bind(urgent);
+  const gate = Promise.withResolvers<void>();
+  urgent.schedule = () => Promise.reject(new Error('It is away.'));
+  await scene.service.create(notification());
+  await scene.service.reportFailure(failure());
+  let asked = 0;
+  urgent.schedule = async (entries) => {
+    asked += 1;
+    await gate.promise;
+    await schedule(entries);
+  };
+  await scene.clock.advance(6000);
+  expect(asked).toBe(1);
+  expect(await stopsWithin(scene, 1000)).toBe(false);
+  gate.resolve();
+  expect(await stopsWithin(scene, 0)).toBe(true);
+  expect(urgent.ids()).toEqual(['n1:d1:2']);
+});
+
 it('stops though a queue never closes, and closes the others', async () => {
   let closed = 0;
   const repository = new Proxy(memoryNotifications(), {

@@ -118,6 +118,30 @@ describe('the sweeper', () => {
     expect(await scene.service.get('later')).toMatchObject({ status: 'pending' });
   });
 
+  it('does nothing about a record that another one was faster to look at', async () => {
+    const scene = await stage();
+    await scene.another().start();
+    await scene.service.create(notification());
+    await scene.service.reportFailure(failure());
+    await scene.queues.urgent.cancel(['n1:d1:2']);
+    const { due } = scene.repository;
+    const waiting: (() => void)[] = [];
+    // Both find it before one of them has written.
+    scene.repository.due = async (...args) => {
+      const found = await due.apply(scene.repository, args);
+      if (found.length === 0 || waiting.length === 2) return found;
+      await new Promise<void>((resolve) => {
+        waiting.push(resolve);
+        if (waiting.length === 2) for (const goOn of waiting) goOn();
+      });
+      return found;
+    };
+    await scene.clock.advance('2m');
+    expect(waiting).toHaveLength(2);
+    const counts = scene.happenings.flatMap((one) => (one.type === 'swept' ? [one.count] : []));
+    expect(counts.toSorted((a, b) => a - b)).toEqual([0, 1]);
+  });
+
   it('goes on after the repository was away', async () => {
     const scene = await stage();
     await scene.service.create(notification());

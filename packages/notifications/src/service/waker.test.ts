@@ -2,6 +2,7 @@ import { EngineError } from '@redrive/engine';
 import { describe, expect, it } from 'vitest';
 import { deliveryIn, failure, notification, stage } from './stage.test.ts';
 
+const HOUR_MS = 3_600_000;
 const payload = (attempt: number) =>
   Buffer.from(JSON.stringify({ notification_id: 'n1', device_id: 'd1', attempt }));
 const entry = (attempt: number, id = `x${attempt}`) => ({
@@ -233,6 +234,83 @@ describe('a delivery', () => {
     await scene.clock.advance('2m');
     expect(scene.delivered).toHaveLength(1);
     expect(await deliveryIn(scene)).toMatchObject({ state: 'DeliverySucceeded', attempt: 2 });
+  });
+
+  it('whose claim took so long that its lease could end meanwhile is not begun', async () => {
+    const scene = await stage({ deliverTimeoutMs: 30_000, leaseMs: 60_000 });
+    await scene.service.create(notification());
+    const { delayMs } = await scene.service.reportFailure(failure());
+    const { write } = scene.repository;
+    let isSlow = true;
+    scene.repository.write = async (records, attempts) => {
+      const written = await write.call(scene.repository, records, attempts);
+      const isClaim = records.some(({ deliveries }) => deliveries['d1']?.state === 'Retrying');
+      if (!isClaim || !isSlow) return written;
+      isSlow = false;
+      // Written, and answered when less of the lease is left than a delivery may take.
+      await new Promise<void>((resolve) => {
+        scene.clock.setTimer(resolve, 30_001);
+      });
+      return written;
+    };
+    await scene.clock.advance(delayMs! + 30_000);
+    expect(isSlow).toBe(false);
+    await scene.clock.advance(1);
+    expect(scene.happenings).toContainEqual({
+      type: 'postponed',
+      lane: 'urgent',
+      reason: 'not_sent',
+    });
+    await scene.clock.advance(1000);
+    expect(scene.delivered).toMatchObject([{ attempt: 2 }]);
+    expect(scene.happenings.filter(({ type }) => type === 'started')).toHaveLength(2);
+    expect(await deliveryIn(scene)).toMatchObject({ state: 'DeliverySucceeded' });
+  });
+
+  it('whose outcome cannot be written is left to others, with its place, when its lease is over', async () => {
+    const scene = await stage({ deliverTimeoutMs: 30_000, leaseMs: 60_000 });
+    await scene.service.create(notification());
+    const { delayMs } = await scene.service.reportFailure(failure());
+    const { write } = scene.repository;
+    scene.repository.write = async (records, attempts) => {
+      if (scene.delivered.length > 0) throw new EngineError('STORE_UNAVAILABLE', 'It is away.');
+      return write.call(scene.repository, records, attempts);
+    };
+    await scene.clock.advance(delayMs! + 55_000);
+    expect(scene.service.stats().running).toBe(1);
+    await scene.clock.advance(10_000);
+    expect(scene.service.stats().running).toBe(0);
+    scene.repository.write = write;
+    await scene.clock.advance('1m');
+    expect(scene.delivered.map(({ attempt }) => attempt)).toEqual([2, 2]);
+    expect(await deliveryIn(scene)).toMatchObject({ state: 'DeliverySucceeded' });
+  });
+
+  it('that is claimed begins, though one in its batch cannot be taken over from a lost worker', async () => {
+    const policies = { high: { base: '1m', jitter: 'none' } } as const;
+    const deliverTimeoutMs = 30_000;
+    const scene = await stage({ policies, deliverTimeoutMs, leaseMs: 60_000, sweepMs: HOUR_MS });
+    scene.answers.push(new Promise<never>(() => {}) as never);
+    await scene.service.create(notification());
+    await scene.service.reportFailure(failure());
+    await scene.clock.advance('1m');
+    expect(scene.delivered).toMatchObject([{ deviceId: 'd1' }]);
+    const stopped = scene.service.stop();
+    await scene.clock.advance('10s');
+    await stopped;
+    const other = scene.another();
+    await other.start();
+    // Its lease is over when the other one is due: one batch has both.
+    await scene.queues.urgent.schedule([{ ...entry(2), delayMs: 60_000 }]);
+    await other.reportFailure({ ...failure(), deviceId: 'd2' });
+    const { attempts } = scene.repository;
+    scene.repository.attempts = () =>
+      Promise.reject(new EngineError('STORE_UNAVAILABLE', 'It is away.'));
+    await scene.clock.advance('1m');
+    expect(scene.delivered.slice(1)).toMatchObject([{ deviceId: 'd2', attempt: 2 }]);
+    scene.repository.attempts = attempts;
+    await scene.clock.advance('1m');
+    expect(scene.delivered.slice(2)).toMatchObject([{ deviceId: 'd1', attempt: 2 }]);
   });
 
   it('in a slow lane holds up nobody in the other', async () => {

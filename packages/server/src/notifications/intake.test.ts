@@ -1,9 +1,10 @@
 import { createEngine } from '@redrive/engine';
 import { memory, memoryBroker, memoryDelayQueue } from '@redrive/engine/memory';
-import { createNotifications } from '@redrive/notifications';
+import { createNotifications, NotificationError } from '@redrive/notifications';
 import { memoryNotifications } from '@redrive/notifications/memory';
 import pino from 'pino';
 import { systemClock } from 'redrive/internal';
+import { virtualClock } from 'redrive/testing';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { consumeReports, readReport } from './intake.ts';
 
@@ -27,6 +28,40 @@ describe('reports through a broker', () => {
     [null, 'unreadable'],
   ])('%j is a %s', (value, type) => {
     expect(readReport(bytes(value)).type).toBe(type);
+  });
+
+  it('whose record others change all the time come again, and do not lie in the inbox', async () => {
+    const clock = virtualClock();
+    const broker = memoryBroker();
+    await broker.open();
+    const parked: unknown[] = [];
+    const counted: string[] = [];
+    let tries = 0;
+    const reportFailure = async () => {
+      tries += 1;
+      if (tries === 1) throw new NotificationError('RECORD_CONTENDED', 'Others were faster.');
+    };
+    const consumer = await consumeReports({
+      broker,
+      source: 'reports',
+      service: { reportFailure, reportSuccess: reportFailure } as never,
+      engine: {
+        report: async (reports) => {
+          parked.push(...reports);
+          return [];
+        },
+      },
+      log: pino({ level: 'silent' }),
+      clock,
+      counted: (one) => counted.push(one),
+    });
+    onTestFinished(() => consumer.stop());
+    const message = { address: 'reports', payload: bytes(report), headers: {} };
+    await broker.publish([message], { timeoutMs: 1000 })[0]!;
+    await vi.waitFor(() => expect(tries).toBe(1));
+    await clock.advance('1s');
+    await vi.waitFor(() => expect(counted).toEqual(['taken']));
+    expect([tries, parked]).toEqual([2, []]);
   });
 
   it('are taken in, and what nobody can take lies in the inbox', async () => {

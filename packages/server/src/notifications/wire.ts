@@ -26,7 +26,7 @@ export function newNotificationOf(item: GivenItem): NewNotification {
   const { id, recipient, priority, notification, data, source, idempotency_key, ttl, ttl_ms } =
     item;
   const { expires_at, scheduled_at, quiet_hours } = item;
-  const ttlMs = ttl_ms ?? (ttl === undefined ? undefined : ttl * 1000);
+  const ttlMs = ttl_ms ?? (ttl === undefined ? undefined : msOf(ttl));
   const { user_id, device_ids, quiet_hours: ofUser } = Object(recipient) as typeof recipient;
   return {
     ...(id === undefined ? {} : { id }),
@@ -42,10 +42,19 @@ export function newNotificationOf(item: GivenItem): NewNotification {
     source: source ?? 'api',
     ...(idempotency_key === undefined ? {} : { idempotencyKey: idempotency_key }),
     ...(ttlMs === undefined ? {} : { ttlMs }),
-    ...(expires_at === undefined ? {} : { expiresAtMs: Date.parse(expires_at) }),
-    ...(scheduled_at === undefined ? {} : { scheduledAtMs: Date.parse(scheduled_at) }),
+    ...(expires_at === undefined ? {} : { expiresAtMs: timeOf(expires_at) }),
+    ...(scheduled_at === undefined ? {} : { scheduledAtMs: timeOf(scheduled_at) }),
     ...(quiet_hours === undefined ? {} : { quietHours: quietHoursOf(quiet_hours) }),
   };
+}
+
+/** Where it is none, NaN: what is no number may be something that cannot even be made one. */
+function msOf(seconds: unknown): number {
+  return typeof seconds === 'number' ? seconds * 1000 : NaN;
+}
+
+function timeOf(text: unknown): number {
+  return typeof text === 'string' ? Date.parse(text) : NaN;
 }
 
 function quietHoursOf(given: Static<typeof GivenQuietHours>): QuietHours {
@@ -70,7 +79,7 @@ export function successOf(notificationId: string, body: Static<typeof SuccessBod
     deviceId: device_id,
     attemptNumber: attempt_number,
     ...(platform_response === undefined ? {} : { platformResponse: platform_response }),
-    ...(attempted_at === undefined ? {} : { attemptedAtMs: Date.parse(attempted_at) }),
+    ...(attempted_at === undefined ? {} : { attemptedAtMs: timeOf(attempted_at) }),
   };
 }
 

@@ -2,11 +2,12 @@ import { virtualClock } from 'redrive/testing';
 import { describe, expect, test } from 'vitest';
 import { memory } from '../../adapters/memory/index.ts';
 import { createEngine } from '../../engine.ts';
-import type { DelayQueue } from '../../ports/delay-queue.ts';
+import type { DelayHandler, DelayQueue } from '../../ports/delay-queue.ts';
 import type { Store } from '../../ports/store.ts';
 import { storeDelayQueue } from './store-queue.ts';
 
 const payload = new Uint8Array();
+const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 describe('the delay queue on a store', () => {
   async function opened(options: Parameters<typeof storeDelayQueue>[1] = {}) {
@@ -87,6 +88,52 @@ describe('the delay queue on a store', () => {
     expect(redeliveries).toBe(10);
     expect(await queue.depth()).toBe(0);
     expect((await store.census()).open).toEqual({});
+    await queue.close();
+  });
+
+  test('takes over from a consumer that died what that one took since the last look', async () => {
+    const { clock, store, queue } = await opened();
+    const gate = Promise.withResolvers<void>();
+    const got: string[] = [];
+    const handler: DelayHandler = async (batch) => {
+      got.push(...batch.map(({ id }) => id));
+      await gate.promise;
+      return batch.map(() => ({ type: 'done' }));
+    };
+    await queue.consume(handler, { concurrency: 1 });
+    await queue.schedule([{ id: 'a', delayMs: 0, payload }]);
+    await clock.advance(100);
+    expect(got).toEqual(['a']);
+    await queue.schedule([{ id: 'b', delayMs: 0, payload }]);
+    const from = { kind: 'due', lanes: [{ lane: 'delay-queue:default', limit: 1 }] } as const;
+    const { tasks } = await store.claim({ from, lease: 7, leaseMs: 1000, maxBytes: 1000 });
+    expect(tasks).toHaveLength(1);
+    gate.resolve();
+    await clock.advance('2s');
+    expect(got).toEqual(['a', 'b']);
+    await queue.close();
+  });
+
+  test('writes an answer again whose entry somebody had locked', async () => {
+    const { clock, store, queue } = await opened({ log: quiet });
+    const { settle } = store;
+    let tries = 0;
+    store.settle = async (all) => {
+      tries += 1;
+      return tries === 1 ? all.map(() => 'busy') : settle.call(store, all);
+    };
+    const got: object[] = [];
+    const handler: DelayHandler = async ([one]) => {
+      got.push({ atMs: clock.monotonic(), redeliveries: one!.redeliveries });
+      return [got.length === 1 ? { type: 'again', delayMs: 10_000 } : { type: 'done' }];
+    };
+    await queue.consume(handler, {});
+    await queue.schedule([{ id: 'a', delayMs: 0, payload }]);
+    await clock.advance(10_000);
+    expect(got).toEqual([{ atMs: 0, redeliveries: 0 }]);
+    await clock.advance(1000);
+    expect(got).toMatchObject([{}, { redeliveries: 0 }]);
+    expect(tries).toBe(2);
     await queue.close();
   });
 

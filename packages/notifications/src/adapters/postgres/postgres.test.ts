@@ -1,7 +1,8 @@
+import { startProxy } from '@redrive/services';
 import { type Database, describePostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { newRecord } from '../../testing/repository/fixtures.ts';
+import { newAttempt, newRecord } from '../../testing/repository/fixtures.ts';
 import { postgresNotifications } from './index.ts';
 
 describePostgres(({ freshDatabase }) => {
@@ -48,6 +49,30 @@ describePostgres(({ freshDatabase }) => {
     await open({ schema: 'newer' });
     await pool.query('UPDATE newer.redrive_notifications_schema SET version = 9, oldest = 9');
     await expect(open({ schema: 'newer' })).rejects.toMatchObject({ code: 'SCHEMA_TOO_NEW' });
+  });
+
+  test('says so when the answer of a write is lost, and not that somebody else was faster', async () => {
+    await using proxy = await startProxy(database.url);
+    const repository = postgresNotifications({ url: proxy.url, schema: 'lossy' });
+    await repository.open();
+    const record = newRecord();
+    /** Done, and nobody hears of it. */
+    const lost = async (call: () => Promise<unknown>, version: number) => {
+      proxy.mute();
+      const answer = call().catch((error: unknown) => error);
+      const isDone = 'SELECT 1 FROM lossy.notifications WHERE id = $1 AND version = $2';
+      const values = [record.id, version];
+      await expect.poll(async () => (await pool.query(isDone, values)).rowCount).toBe(1);
+      proxy.cut();
+      proxy.resume();
+      expect(await answer).toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    };
+    await lost(() => repository.create([record]), 1);
+    const [stored] = await repository.find([record.id]);
+    await lost(() => repository.write([stored!], [newAttempt({ notificationId: record.id })]), 2);
+    expect(await repository.find([record.id])).toEqual([{ ...stored, version: 2 }]);
+    expect(await repository.attempts(record.id, { limit: 5 })).toHaveLength(1);
+    await repository.close();
   });
 
   test('a server that is not there is said so', async () => {

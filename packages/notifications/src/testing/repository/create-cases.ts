@@ -114,6 +114,16 @@ export const createCases: Cases = {
     deepEqual(await repository.find([again.id]), [undefined]);
   },
 
+  'answers the record that has the id where another one has the idempotency key': async ({
+    repository,
+  }) => {
+    const ofId = await stored(repository, newRecord());
+    const ofKey = await stored(repository, newRecord());
+    const { idempotencyKey } = ofKey.notification;
+    const again = newRecord({ id: ofId.id, notification: { idempotencyKey } });
+    deepEqual(await repository.create([again]), [{ isNew: false, record: ofId }]);
+  },
+
   'answers the record of today, not as it was created': async ({ repository }) => {
     const first = await stored(repository, newRecord());
     await repository.write([{ ...first, status: 'retrying' }]);

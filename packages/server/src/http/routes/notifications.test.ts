@@ -87,6 +87,20 @@ describe('POST /api/v1/notifications', () => {
     expect(at(listAt(answer.body, 'errors')[0], 'path')).toBe(path);
   });
 
+  it('rejects what is no object by itself, in a list of notifications and of reports', async () => {
+    const { post } = await notified();
+    const none = [null, 5, 'text', []];
+    const many = await post(url, { items: [...none, item({ id: 'n1' })] });
+    expect(many).toMatchObject({ status: 200, body: { accepted: [{ index: 4, id: 'n1' }] } });
+    const indexes = (body: unknown) =>
+      new Set(listAt(body, 'rejected').map((one) => at(one, 'index')));
+    expect(indexes(many.body)).toEqual(new Set([0, 1, 2, 3]));
+    const reports = [...none, failure({ notification_id: 'n1' })];
+    const reported = await post(`${url}/failures`, { items: reports });
+    expect(reported).toMatchObject({ status: 200, body: { accepted: [{ index: 4 }] } });
+    expect(indexes(reported.body)).toEqual(new Set([0, 1, 2, 3]));
+  });
+
   it('takes many, and rejects those with faults by themselves', async () => {
     const { post } = await notified();
     const answer = await post(url, {
@@ -107,6 +121,32 @@ describe('POST /api/v1/notifications', () => {
       body: { code: 'ALL_REJECTED' },
     });
   });
+});
+
+describe('a value that cannot be made a text or a number', () => {
+  const odd = { toString: null };
+
+  it.each(['id', 'ttl', 'expires_at', 'scheduled_at', 'priority', 'source', 'data'])(
+    'as the %s of a notification is its fault alone',
+    async (field) => {
+      const { post } = await notified();
+      const wrong = field === 'data' ? [odd] : odd;
+      const answer = await post(url, { items: [item({ [field]: wrong }), item({ id: 'b' })] });
+      expect(answer).toMatchObject({ status: 200, body: { accepted: [{ index: 1, id: 'b' }] } });
+      expect(listAt(answer.body, 'rejected')).toMatchObject([{ index: 0, path: `/${field}` }]);
+    },
+  );
+
+  it.each(['device_id', 'attempt_number', 'attempted_at', 'retry_after_ms', 'error_code'])(
+    'as the %s of a report is its fault alone',
+    async (field) => {
+      const { post } = await notified();
+      await post(url, item({ id: 'n1' }));
+      const answer = await post(`${url}/n1/failures`, failure({ [field]: odd }));
+      expect(answer).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } });
+      expect(listAt(answer.body, 'errors')).toMatchObject([{ path: `/${field}` }]);
+    },
+  );
 });
 
 it('names the database of notifications where that is away, not the store', async () => {

@@ -160,6 +160,30 @@ describeService('Kafka', () => {
   );
 
   it(
+    'commits what was acknowledged while its broker was away, as soon as it is back',
+    async () => {
+      await using server: KafkaServer = await startKafka();
+      await using own = await kafkaClient(server.address);
+      const topic = await own.topic();
+      // For longer than the broker is away: it is a member all the time, and nothing comes again.
+      const broker = await opened(server.address, { connectTimeout: 2000, sessionTimeout: 45_000 });
+      const got: Received[] = [];
+      const consumer = await broker.consume(topic, limits, (one) => got.push(one));
+      await publish(broker, topic, ['0']);
+      await vi.waitFor(() => expect(got.length).toBe(1), soon);
+      await server.kill();
+      await vi.waitFor(() => expect(broker.isReady).toBe(false), soon);
+      await consumer.ack(got);
+      await server.start();
+      await vi.waitFor(async () => {
+        expect((await own.committed(`redrive-${topic}`, topic)).get(0)).toBe(1n);
+      }, soon);
+      expect(texts(got)).toEqual(['0']);
+    },
+    TEST_MS,
+  );
+
+  it(
     'never takes an election for a missing topic, and loses nothing by it',
     async () => {
       await using cluster: KafkaCluster = await startKafkaCluster();

@@ -55,6 +55,16 @@ it('hands over by the clock of the brokers, or of the leader that appended the e
   expect(reader.takeDue(10).map(({ offset }) => offset)).toEqual([1]);
 });
 
+it('hands over nothing early by the clock of a leader before', () => {
+  const { time, reader } = setup();
+  reader.take([record(0, 9000, { timestampMs: 5000 })], 1);
+  // The clock of the new leader is behind that of the old one.
+  reader.take([record(1, 500, { timestampMs: 1600, leaderEpoch: 2 })], 2);
+  expect(reader.takeDue(10)).toEqual([]);
+  time.nowMs = 2100;
+  expect(reader.takeDue(10).map(({ offset }) => offset)).toEqual([1]);
+});
+
 it('waits as long as it is told before it hands over once more', () => {
   const { time, reader } = setup();
   reader.take([record(0, 0)], 1);

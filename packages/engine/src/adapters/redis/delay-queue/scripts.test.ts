@@ -94,6 +94,15 @@ describeService('Redis', () => {
     expect(await evaluate('cancel', ['a'])).toEqual([0]);
     expect(await stored('a')).toEqual(before);
   });
+
+  test('an entry whose lease is over is in nobody’s hand, and can be cancelled', async () => {
+    await taken();
+    await admin.zAdd(keys.queue, { value: 'a', score: 1 });
+    expect(await evaluate('cancel', ['a'])).toEqual([1]);
+    expect(await stored('a')).toEqual({ score: null, content: null, hand: null });
+    await end('mine', 'a', 'a');
+    expect(await stored('a')).toEqual({ score: null, content: null, hand: null });
+  });
 });
 
 function clientOf(url: string) {
