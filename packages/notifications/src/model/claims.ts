@@ -222,18 +222,18 @@ export function looked(
   const { expiresAtMs } = record.notification;
   let ends = 0;
   for (const [deviceId, delivery] of Object.entries(record.deliveries)) {
-    if (delivery.wakeAtMs === undefined || delivery.wakeAtMs > nowMs) continue;
+    if (delivery.wakeAtMs === undefined) continue;
     if (nowMs >= expiresAtMs && isLeft(delivery, nowMs)) {
       changed.push([deviceId, expired(deviceId, delivery, nowMs, rules)]);
       ends += 1;
       continue;
     }
+    if (delivery.wakeAtMs > nowMs) continue;
     const wakes = (delivery.wakes ?? 0) + 1;
     const pauseMs = Math.min(firstMs * 2 ** Math.min(wakes - 1, 30), longestMs);
     const isEarly = delivery.state === 'AwaitingRetry' && delivery.unpublished.length === 0;
     const dueMs = isEarly ? (delivery.dueAtMs ?? 0) + rules.graceMs : 0;
-    const laterMs = Math.max(nowMs + pauseMs, dueMs);
-    const wakeAtMs = nowMs < expiresAtMs ? Math.min(laterMs, expiresAtMs) : laterMs;
+    const wakeAtMs = Math.max(nowMs + pauseMs, dueMs);
     const { unscheduled: _, ...rest } = delivery;
     changed.push([deviceId, { ...rest, wakes, wakeAtMs }]);
   }

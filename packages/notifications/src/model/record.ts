@@ -55,7 +55,7 @@ export function withDeliveries(
   const deliveries = { ...record.deliveries, ...Object.fromEntries(changed) };
   const all = Object.values(deliveries);
   const { wakeAtMs: _, ...rest } = record;
-  const wakeAtMs = earliest(all);
+  const wakeAtMs = wakeOf(earliest(all), record.notification.expiresAtMs, nowMs);
   return {
     ...rest,
     deliveries,
@@ -64,6 +64,27 @@ export function withDeliveries(
     ...(wakeAtMs === undefined ? {} : { wakeAtMs }),
     updatedAtMs: nowMs,
   };
+}
+
+/** Also at its end, since what waits then is over, whatever its queue does. */
+function wakeOf(firstMs: number | undefined, endMs: number, nowMs: number): number | undefined {
+  return firstMs === undefined || nowMs >= endMs ? firstMs : Math.min(firstMs, endMs);
+}
+
+/**
+ * Without what it can do without, for a record that has grown too large for its repository: texts of failures, and events but
+ * the last of each device. Else nothing could be done about it any more, not even end it.
+ */
+export function slimmed(record: NotificationRecord): NotificationRecord {
+  const deliveries = Object.entries(record.deliveries).map(([deviceId, delivery]) => {
+    const { failure, unpublished, ...rest } = delivery;
+    const last = unpublished.findLast(({ to }) => to === 'event');
+    const kept = unpublished.filter((one) => one.to !== 'event' || one === last);
+    if (!failure) return [deviceId, { ...rest, unpublished: kept }] as const;
+    const { message: _, ...short } = failure;
+    return [deviceId, { ...rest, unpublished: kept, failure: short }] as const;
+  });
+  return { ...record, deliveries: Object.fromEntries(deliveries) };
 }
 
 /** Nothing was ever reported, and its time is over. */

@@ -12,6 +12,21 @@ export const MAX_ATTEMPT_BYTES = 256 * 1024;
 /** MongoDB takes 100, and a record needs a few of its own. */
 const MAX_DEPTH = 64;
 
+/** What a record may have while devices are added: its later changes, which nobody may refuse, need room too. */
+const MAX_GROWING_BYTES = MAX_RECORD_BYTES / 2;
+/** A record of fewer devices is never that large. */
+const FEW_DEVICES = 64;
+const sizes = new WeakMap<NotificationRecord, number>();
+
+/** Whether a record still has room for one more device. */
+export function hasRoom(record: NotificationRecord): boolean {
+  if (Object.keys(record.deliveries).length < FEW_DEVICES) return true;
+  let bytes = sizes.get(record);
+  // Once for all reports of a batch.
+  if (bytes === undefined) sizes.set(record, (bytes = Buffer.byteLength(JSON.stringify(record))));
+  return bytes <= MAX_GROWING_BYTES;
+}
+
 /** Why no repository would take it; undefined: it would. */
 export function recordFault(record: NotificationRecord): NotificationError | undefined {
   return faultOf(() => recordText(record));

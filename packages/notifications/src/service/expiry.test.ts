@@ -134,4 +134,14 @@ describe('a notification that ends', () => {
     await scene.clock.advance(1);
     expect(await scene.service.replay('n1', 'd1')).toEqual({ result: 'expired' });
   });
+
+  it('while its lane is paused expires at its end, and not when its wake-up would be missed', async () => {
+    const scene = await stage({ policies: { high: { base: '1s', cap: '1s', jitter: 'none' } } });
+    await scene.service.pause('urgent');
+    await scene.service.create(notification({ ttlMs: 3000 }));
+    await scene.service.reportFailure(failure());
+    // The sweeper looks every 3 s.
+    await scene.clock.advance('7s');
+    expect(await deliveryIn(scene)).toMatchObject({ state: 'Expired' });
+  });
 });

@@ -1,3 +1,4 @@
+import { type DelayLimits, EngineError } from '@redrive/engine';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { DeliverOutcome } from './delivery.ts';
 import type { NotificationOptions } from './options.ts';
@@ -175,4 +176,63 @@ describe('a queue that is away at the start', () => {
     await stopped;
     expect(consumers).toBe(0);
   });
+});
+
+describe('a queue in trouble', () => {
+  it('is told with its reason, at the start and later, until it works', async () => {
+    const scene = await stage({ consume: false });
+    const { urgent } = scene.queues;
+    const open = urgent.open.bind(urgent);
+    urgent.open = () => Promise.reject(new Error('Redis refuses the password.'));
+    const service = scene.another({ consume: true });
+    const started = service.start();
+    await scene.clock.advance('1s');
+    expect(service.stats().lanes).toMatchObject({
+      urgent: { isOpen: false, trouble: 'Redis refuses the password.' },
+      bulk: { isOpen: true },
+    });
+    expect(service.stats().lanes.bulk).not.toHaveProperty('trouble');
+    urgent.open = open;
+    let trouble: string | undefined;
+    const consume = urgent.consume.bind(urgent);
+    urgent.consume = async (...args) => {
+      const consumer = await consume(...args);
+      return {
+        get trouble() {
+          return trouble;
+        },
+        stop: () => consumer.stop(),
+      };
+    };
+    await scene.clock.advance('1m');
+    await started;
+    expect(service.stats().lanes.urgent).not.toHaveProperty('trouble');
+    trouble = 'Redis does not answer.';
+    expect(service.stats().lanes.urgent).toMatchObject({ isOpen: true, trouble });
+  });
+
+  it('that no waiting heals ends the start, and the other lane works', async () => {
+    const scene = await stage({ policies, consume: false });
+    scene.queues.bulk.open = () =>
+      Promise.reject(new EngineError('PEER_MISSING', 'npm install @platformatic/kafka'));
+    const service = scene.another({ consume: true });
+    await expect(service.start()).rejects.toMatchObject({ code: 'PEER_MISSING' });
+    await service.reportFailures(await created(scene, 'critical', 1));
+    await scene.clock.advance('2s');
+    expect(scene.delivered.map(({ id }) => id)).toEqual(['critical0']);
+  });
+});
+
+it('a lane leases no more than it can start soon', async () => {
+  const scene = await stage({ consume: false });
+  const limits: DelayLimits[] = [];
+  const { urgent } = scene.queues;
+  const consume = urgent.consume.bind(urgent);
+  urgent.consume = (handler, given) => {
+    limits.push(given);
+    return consume(handler, given);
+  };
+  await scene.another({ consume: true, concurrency: 5 }).start();
+  await scene.another({ consume: true, concurrency: 500 }).start();
+  expect(limits.map(({ maxBatch }) => maxBatch)).toEqual([5, 100]);
 });

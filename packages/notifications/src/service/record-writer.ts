@@ -3,6 +3,7 @@ import { pause } from '@redrive/engine/internal';
 import { isNotificationError, NotificationError } from '../errors.ts';
 import type { DeliveryAttempt, NotificationRecord } from '../model/notification.ts';
 import type { Moved } from '../model/moves.ts';
+import { slimmed } from '../model/record.ts';
 import { recordFault } from '../repository/limits.ts';
 import type { Parts } from './parts.ts';
 
@@ -103,6 +104,7 @@ export class RecordWriter {
     attempts: readonly DeliveryAttempt[] = [],
   ): Promise<Writing> {
     const refused = new Map<string, NotificationError>();
+    const slim = new Set<string>();
     let wanted = records;
     let made = attempts;
     while (wanted.length + made.length > 0) {
@@ -115,10 +117,25 @@ export class RecordWriter {
       } catch (error) {
         if (!isNotificationError(error)) throw error;
         const bad = badOnes(wanted, error);
+        const large = [...bad].filter(
+          ([id, { code }]) => code === 'RECORD_TOO_LARGE' && !slim.has(id),
+        );
+        for (const [id] of large) {
+          slim.add(id);
+          bad.delete(id);
+          this.#parts.host.log.warn(
+            { notification: id },
+            'a record was too large: texts of its failures and its older events were left out',
+          );
+        }
+        if (large.length > 0) {
+          const ids = new Set(large.map(([id]) => id));
+          wanted = wanted.map((record) => (ids.has(record.id) ? slimmed(record) : record));
+        }
         for (const [id, fault] of bad) refused.set(id, fault);
         wanted = wanted.filter(({ id }) => !bad.has(id));
         made = made.filter(({ notificationId }) => !bad.has(notificationId));
-        if (bad.size === 0) throw error;
+        if (bad.size + large.length === 0) throw error;
       }
     }
     return { lost: new Set(), refused };

@@ -9,7 +9,7 @@ import type {
 } from '../model/notification.ts';
 import { deliveryOf, MAX_DEVICES } from '../model/record.ts';
 import { type Lane, laneOfPriority } from '../model/retry-config.ts';
-import { attemptFault } from '../repository/limits.ts';
+import { attemptFault, hasRoom } from '../repository/limits.ts';
 import type { Applied, ReadRecords } from './record-writer.ts';
 
 /** An attempt that worked, as somebody reports it. */
@@ -71,7 +71,14 @@ export function faultOf(
     const message = `Device ${JSON.stringify(deviceId)} is not one of the devices of notification ${id}. Report one of its devices, or create the notification without device_ids.`;
     return new NotificationError('DEVICE_UNKNOWN', message);
   }
-  return deviceFault(record, deviceId) ?? attemptFault(attempt);
+  return deviceFault(record, deviceId) ?? roomFault(record, deviceId) ?? attemptFault(attempt);
+}
+
+function roomFault(record: NotificationRecord, deviceId: string): NotificationError | undefined {
+  if (deliveryOf(record, deviceId) || hasRoom(record)) return undefined;
+  const count = Object.keys(record.deliveries).length;
+  const message = `Notification ${record.id} has ${count} devices, and its record has no room for more. Create another notification for more devices, or use shorter device ids.`;
+  return new NotificationError('TOO_MANY_DEVICES', message);
 }
 
 /** Also where the change is applied: others may have added devices since the record was read. */

@@ -6,18 +6,10 @@ import { NotificationError, type NotificationFault } from '../errors.ts';
 import type { FailureReport } from '../model/assess.ts';
 import { replayed, type Replayed } from '../model/moves.ts';
 import type { DeliveryAttempt, NotificationRecord } from '../model/notification.ts';
-import { newRecord } from '../model/record.ts';
 import { type Lane, laneOfPriority, lanes, policiesWith } from '../model/retry-config.ts';
 import type { AttemptPage, NotificationQuery } from '../ports/repository.ts';
-import {
-  checkedNotification,
-  checkReport,
-  isSameRequest,
-  type NewNotification,
-  notificationFaults,
-  reportFaults,
-} from './checks.ts';
-import { createEach } from './create-each.ts';
+import { checkReport, type NewNotification, notificationFaults, reportFaults } from './checks.ts';
+import { createAll } from './creation.ts';
 import { deviceService } from './devices.ts';
 import type {
   CreatedNotification,
@@ -208,57 +200,9 @@ class NotificationService implements Notifications {
     return created!;
   }
 
-  async createMany(given: readonly NewNotification[]): Promise<(CreatedNotification | Refused)[]> {
-    const { repository, host, tell } = this.#parts;
-    const nowMs = host.clock.now();
-    const answers: (CreatedNotification | Refused)[] = [];
-    const good: { index: number; asked: NewNotification; record: NotificationRecord }[] = [];
-    for (const [index, asked] of given.entries()) {
-      try {
-        const id = asked.id ?? this.#newId();
-        good.push({
-          index,
-          asked,
-          record: newRecord(id, checkedNotification(asked, id, nowMs), nowMs),
-        });
-      } catch (error) {
-        if (!(error instanceof NotificationError)) throw error;
-        answers[index] = { error };
-      }
-    }
-    if (good.length === 0) return answers;
-    const created = await createEach(
-      repository,
-      good.map(({ record }) => record),
-    );
-    for (const [i, { index, asked, record }] of good.entries()) {
-      const answer = created[i]!;
-      if ('error' in answer) {
-        answers[index] = answer;
-        continue;
-      }
-      const { isNew, record: stored } = answer;
-      if (isNew) tell({ type: 'created', priority: stored.notification.priority });
-      answers[index] = isNew ? { isNew, record: stored } : this.#existing(stored, record, asked);
-    }
-    return answers;
-  }
-
-  #existing(
-    stored: NotificationRecord,
-    { notification }: NotificationRecord,
-    asked: NewNotification,
-  ): CreatedNotification | Refused {
-    const { idempotencyKey } = notification;
-    if (!isSameRequest(stored.notification, notification, asked)) {
-      const message = `Another notification was created with idempotency_key ${JSON.stringify(idempotencyKey)}, or with the same id. Use a key of its own.`;
-      return {
-        error: new NotificationError('IDEMPOTENCY_KEY_REUSED', message, { ids: [stored.id] }),
-      };
-    }
-    if (this.#options.existing !== 'conflict') return { isNew: false, record: stored };
-    const message = `Notification ${stored.id} was created with idempotency_key ${JSON.stringify(idempotencyKey)} before.`;
-    return { error: new NotificationError('NOTIFICATION_EXISTS', message, { ids: [stored.id] }) };
+  createMany(given: readonly NewNotification[]): Promise<(CreatedNotification | Refused)[]> {
+    const { existing } = this.#options;
+    return createAll(given, { ...this.#parts, newId: this.#newId, existing });
   }
 
   async reportFailure(report: FailureReport): Promise<FailureAnswer> {
