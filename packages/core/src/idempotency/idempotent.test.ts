@@ -1013,6 +1013,8 @@ describe('a result that cannot be stored', () => {
     ['a BigInt', 1n, 'cannot be written as JSON'],
     ['a cycle', ring, 'cannot be written as JSON'],
     ['a function', () => 1, 'a function cannot be written as JSON'],
+    ['a Map', new Map([['a', 1]]), 'JSON would lose a Map.'],
+    ['NaN', { total: NaN }, 'JSON would lose NaN at total.'],
   ])('is recorded as done without its value, then an error: %s', async (_, value, why) => {
     const s = stage();
     const fn = vi.fn(() => value);
