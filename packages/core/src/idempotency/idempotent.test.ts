@@ -1129,6 +1129,14 @@ describe('within a transaction of the caller', () => {
 describe('bad input is refused before the work', () => {
   const memory = memoryIdempotency();
   const fn = vi.fn(() => 1);
+  it('asks for the store where the key came first', async () => {
+    const call = idempotent as unknown as (...args: unknown[]) => Promise<unknown>;
+    const missing =
+      'idempotent(store, key, fn): the third argument must be a function, and is undefined.';
+    await expect(call('key', fn)).rejects.toThrow(`${missing} Is the store missing?`);
+    await expect(call(memory, 'key')).rejects.toThrow(missing);
+  });
+
   it.each<[string, unknown[], string]>([
     ['an empty key', [memory, '', fn], 'INVALID_KEY'],
     ['a long key', [memory, 'x'.repeat(256), fn], 'INVALID_KEY'],
