@@ -24,8 +24,10 @@ export function readFields(
   faults: Fault[],
 ): Values {
   const values: Values = {};
+  // Only a policy goes with a runtime.
+  const isPolicy = Object.hasOwn(fields, 'maxUncounted');
   if (!isObject(data)) {
-    fault(faults, path, 'INVALID_VALUE', { kind: 'object' }, data);
+    fault(faults, path, 'INVALID_VALUE', { kind: 'object', isPolicy }, data);
     return values;
   }
   for (const name of Object.keys(data)) {
@@ -36,8 +38,6 @@ export function readFields(
     const field = names.includes(name) ? fields[name] : undefined;
     if (field === undefined) {
       const kind = Object.hasOwn(fields, name) ? 'fixed' : 'known';
-      // Only a policy goes with a runtime.
-      const isPolicy = Object.hasOwn(fields, 'maxUncounted');
       const near = nearest(name, names);
       fault(faults, at, 'UNKNOWN_FIELD', { kind, name, near, isPolicy }, value);
     } else if (value !== undefined) {
