@@ -3,6 +3,7 @@ import asyncRetry from 'async-retry';
 import { backOff } from 'exponential-backoff';
 import pRetry, { AbortError } from 'p-retry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Policy, retry } from 'redrive';
 import { advance, stopTime, watch } from './lab.ts';
 import {
   asyncRetryShim,
@@ -208,6 +209,37 @@ describe('the table for async-retry', () => {
     expect(ours).toEqual(theirs);
   });
 
+  it('a function that returns after bail', async () => {
+    const results = [];
+    for (const library of [asyncRetry as unknown as typeof asyncRetryShim, asyncRetryShim]) {
+      const call = (fn: (attempt: number) => Promise<unknown>) =>
+        library(async (bail: (error: Error) => void, attempt: number) => {
+          if (attempt < 3) return fn(attempt);
+          bail(new Error('final'));
+          return 'ignored';
+        });
+      results.push(await play(call, down));
+    }
+    expect(results[1]).toEqual(results[0]);
+    expect(results[1]).toMatchObject({ state: 'rejected', end: 'Error: final' });
+  });
+
+  it('bail as a StopError that is thrown', async () => {
+    class Stop extends Error {}
+    const policy: Policy = { maxAttempts: 11, retryOn: ['any'], neverOn: ['Stop'] };
+    const cause = new Error('final');
+    const stopping = (attempt: number) => {
+      if (attempt < 3) throw new Error('down');
+      throw new Stop('final', { cause });
+    };
+    const ours = watch(retry(({ attempt }) => stopping(attempt), policy));
+    await advance(3_600_000);
+    expect(ours.error).toMatchObject({ code: 'PERMANENT', attempts: 3, cause: { cause } });
+    const first = watch(retry(() => stopping(3), policy));
+    await advance(1);
+    expect(first.error).toBeInstanceOf(Stop);
+  });
+
   it('bail and onRetry', async () => {
     const results = [];
     for (const library of [asyncRetry as unknown as typeof asyncRetryShim, asyncRetryShim]) {
@@ -244,6 +276,7 @@ describe('the table for exponential-backoff', () => {
     ['retry that says no', { retry: () => false }, down],
     ['retry by the attempt', { retry: (_, attempt) => attempt < 3 }, down],
     ['an async retry', { retry: async (_, attempt) => attempt < 3 }, down],
+    ['retry that returns nothing', { retry: (() => {}) as unknown as () => boolean }, down],
     ['retry that throws', { retry: throwing(new Error('broken')) }, down],
   ];
 
