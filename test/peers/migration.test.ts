@@ -3,7 +3,9 @@ import asyncRetry from 'async-retry';
 import { backOff } from 'exponential-backoff';
 import pRetry, { AbortError } from 'p-retry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { advance, stopTime, watch } from './lab.ts';
+import { type Policy, retry } from 'redrive';
+import { advance, settle, stopTime, watch } from './lab.ts';
+import { down, failTwice, play, throwing } from './play.ts';
 import {
   asyncRetryShim,
   type AsyncRetryOptions,
@@ -24,44 +26,52 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-interface Outcome {
-  /** When it was called, in ms. */
-  calls: number[];
-  state: string;
-  /** The result, or the message of the error. */
-  end: unknown;
-  atMs: number;
-}
+describe('what changes for everybody', () => {
+  it.each([
+    ['a ReferenceError', new ReferenceError('bug')],
+    ['an AbortError', new DOMException('enough', 'AbortError')],
+    ['a 422', Object.assign(new Error('no'), { status: 422 })],
+  ])('is not retried: %s; unchanged at first, PERMANENT later', async (_, error) => {
+    const first = watch(retry(throwing(error)));
+    const later = watch(retry(({ attempt }) => (attempt < 2 ? down() : throwing(error)())));
+    await advance(60_000);
+    expect(first.error).toBe(error);
+    expect(later.error).toMatchObject({ code: 'PERMANENT', attempts: 2 });
+    expect((later.error as Error).cause).toBe(error);
+  });
 
-/** What a call does over an hour. The n-th attempt does `script(n)`. */
-async function play(
-  call: (fn: (attempt: number) => Promise<unknown>) => Promise<unknown>,
-  script: (attempt: number) => unknown,
-): Promise<Outcome> {
-  const startedAt = Date.now();
-  const calls: number[] = [];
-  const outcome = watch(
-    call(async () => {
-      calls.push(Date.now() - startedAt);
-      return script(calls.length);
-    }),
-  );
-  await advance(3_600_000);
-  const { state, value, error, atMs } = outcome;
-  return { calls, state, end: state === 'resolved' ? value : messageOf(error), atMs };
-}
+  it.each(['headers', 'response.headers'])('Retry-After in %s is waited for', async (where) => {
+    const busy = (seconds: string) => {
+      const headers = { 'retry-after': seconds };
+      const carries = where === 'headers' ? { headers } : { response: { headers } };
+      return throwing(Object.assign(new Error('busy'), carries));
+    };
+    const { calls } = await play((fn) => retry(() => fn(0), { maxAttempts: 2 }), busy('50'));
+    expect(calls[1]).toBeGreaterThanOrEqual(50_000);
+    const long = watch(retry(busy('120')));
+    await settle();
+    expect(long.error).toMatchObject({ code: 'RETRY_AFTER_TOO_LONG', retryAfterMs: 120_000 });
+    const ignored = await play(
+      (fn) => retry(() => fn(0), {}, { classify: () => ({ retryAfterMs: 0 }) }),
+      busy('120'),
+    );
+    expect(ignored.calls).toHaveLength(4);
+    expect(ignored.calls[1]).toBeLessThanOrEqual(200);
+  });
 
-function messageOf(error: unknown): unknown {
-  return error instanceof Error ? `${error.name}: ${error.message}` : error;
-}
-
-const down = () => {
-  throw new Error('down');
-};
-const failTwice = (attempt: number) => (attempt < 3 ? down() : 'done');
-const throwing = (error: unknown) => () => {
-  throw error;
-};
+  it('giveUp gets the RetryError, wait the error of the attempt', async () => {
+    const seen: unknown[] = [];
+    const on = {
+      wait: ({ error }: { error: unknown }) => seen.push(error),
+      giveUp: ({ error }: { error: unknown }) => seen.push(error),
+    };
+    await play((fn) => retry(() => fn(0), { maxAttempts: 2 }, { on }), down);
+    expect(seen).toMatchObject([
+      { name: 'Error', message: 'down' },
+      { name: 'RetryError', code: 'EXHAUSTED', cause: { message: 'down' } },
+    ]);
+  });
+});
 
 describe('the table for p-retry', () => {
   const cases: [string, PRetryOptions, (attempt: number) => unknown][] = [
@@ -208,6 +218,37 @@ describe('the table for async-retry', () => {
     expect(ours).toEqual(theirs);
   });
 
+  it('a function that returns after bail', async () => {
+    const results = [];
+    for (const library of [asyncRetry as unknown as typeof asyncRetryShim, asyncRetryShim]) {
+      const call = (fn: (attempt: number) => Promise<unknown>) =>
+        library(async (bail: (error: Error) => void, attempt: number) => {
+          if (attempt < 3) return fn(attempt);
+          bail(new Error('final'));
+          return 'ignored';
+        });
+      results.push(await play(call, down));
+    }
+    expect(results[1]).toEqual(results[0]);
+    expect(results[1]).toMatchObject({ state: 'rejected', end: 'Error: final' });
+  });
+
+  it('bail as a StopError that is thrown', async () => {
+    class Stop extends Error {}
+    const policy: Policy = { maxAttempts: 11, retryOn: ['any'], neverOn: ['Stop'] };
+    const cause = new Error('final');
+    const stopping = (attempt: number) => {
+      if (attempt < 3) throw new Error('down');
+      throw new Stop('final', { cause });
+    };
+    const ours = watch(retry(({ attempt }) => stopping(attempt), policy));
+    await advance(3_600_000);
+    expect(ours.error).toMatchObject({ code: 'PERMANENT', attempts: 3, cause: { cause } });
+    const first = watch(retry(() => stopping(3), policy));
+    await advance(1);
+    expect(first.error).toBeInstanceOf(Stop);
+  });
+
   it('bail and onRetry', async () => {
     const results = [];
     for (const library of [asyncRetry as unknown as typeof asyncRetryShim, asyncRetryShim]) {
@@ -244,6 +285,7 @@ describe('the table for exponential-backoff', () => {
     ['retry that says no', { retry: () => false }, down],
     ['retry by the attempt', { retry: (_, attempt) => attempt < 3 }, down],
     ['an async retry', { retry: async (_, attempt) => attempt < 3 }, down],
+    ['retry that returns nothing', { retry: (() => {}) as unknown as () => boolean }, down],
     ['retry that throws', { retry: throwing(new Error('broken')) }, down],
   ];
 

@@ -88,7 +88,12 @@ export async function asyncRetryShim<T>(
   const stop = new AbortController();
   return lastError(
     retry(
-      async ({ attempt }) => fn((error) => stop.abort(error), attempt),
+      async ({ attempt }) => {
+        const result = await fn((error) => stop.abort(error), attempt);
+        // "Then throw": a function that returns after its abort has worked, as far as Redrive knows.
+        stop.signal.throwIfAborted();
+        return result;
+      },
       {
         maxAttempts: retries + 1,
         base: minTimeout,
@@ -115,6 +120,7 @@ export interface BackOffOptions {
   timeMultiple?: number;
   maxDelay?: number;
   jitter?: 'none' | 'full';
+  /** Its type says boolean, but JavaScript may return nothing. */
   retry?: (error: unknown, attempt: number) => boolean | Promise<boolean>;
 }
 
@@ -135,7 +141,11 @@ export async function backOffShim<T>(
         jitter,
         retryOn: ['any'],
       },
-      { random: Math.random, retryIf: async (error, attempt) => shouldRetry?.(error, attempt) },
+      {
+        random: Math.random,
+        retryIf: async (error, attempt) =>
+          shouldRetry ? Boolean(await shouldRetry(error, attempt)) : undefined,
+      },
     ),
   );
 }

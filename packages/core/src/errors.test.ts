@@ -32,7 +32,7 @@ describe('a ConfigError', () => {
       faults,
     ]);
     expect(error.message).toBe(
-      'The policy has faults:\n  overrides.429.base: that is no duration.\n  (all): that is no object.',
+      'The policy has faults:\n  overrides.429.base: that is no duration.\n  that is no object.',
     );
   });
 

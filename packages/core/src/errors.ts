@@ -60,9 +60,8 @@ export class ConfigError extends Error {
   readonly faults: readonly Fault[];
 
   constructor(code: ErrorCode, message: string, faults: readonly Fault[] = []) {
-    super(
-      message + faults.map((fault) => `\n  ${fault.path || '(all)'}: ${fault.message}`).join(''),
-    );
+    const lines = faults.map((fault) => `\n  ${fault.path && `${fault.path}: `}${fault.message}`);
+    super(message + lines.join(''));
     this.code = code;
     this.faults = faults;
   }

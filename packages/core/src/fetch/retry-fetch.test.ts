@@ -57,6 +57,18 @@ async function thrownBy(call: Promise<unknown>): Promise<unknown> {
 }
 
 describe('retryFetch', () => {
+  it('refuses a policy in the place of init, and shows the right one', async () => {
+    const error = await thrownBy(retryFetch(url, { maxAttempts: 2, deadline: '1s' } as object));
+    expect(error).toMatchObject({
+      code: 'INVALID_CONFIG',
+      faults: [{ path: 'init.maxAttempts' }, { path: 'init.deadline' }],
+    });
+    expect(String(error)).toContain(
+      'init.maxAttempts: is a field of the policy, the third argument: retryFetch(input, {}, { maxAttempts: ... }).',
+    );
+    expect(received).toEqual([]);
+  });
+
   it.each([408, 425, 429, 500, 502, 503, 504, 599])('tries again after a %i', async (code) => {
     script = [status(code), status(200)];
     const response = await retryFetch(url, undefined, quick);

@@ -4,7 +4,7 @@ import { examine } from '../failure/evidence.ts';
 import { show } from '../options/faults.ts';
 import { isObject } from '../options/fields.ts';
 import { type DefinedPolicy, definePolicy } from '../policy/policy.ts';
-import type { Policy } from '../policy/policy-fields.ts';
+import { type Policy, policyFields } from '../policy/policy-fields.ts';
 import { retry } from '../retry.ts';
 import type { RetryIf, Runtime } from '../run/runtime.ts';
 import { explainRuntime } from '../run/runtime-check.ts';
@@ -36,7 +36,7 @@ export async function retryFetch(
   policy?: Policy,
   options: RetryFetchOptions = {},
 ): Promise<Response> {
-  const { lastResponse = 'return', idempotent, fetch: ownFetch, ...runtime } = check(options);
+  const { lastResponse = 'return', idempotent, fetch: ownFetch, ...runtime } = check(options, init);
   const shape = shapeOf(input, init);
   const given = definePolicy(policy);
   const mayRepeat = given.idempotent && (idempotent ?? shape.isIdempotent);
@@ -63,10 +63,16 @@ export async function retryFetch(
   }
 }
 
-function check(options: RetryFetchOptions): RetryFetchOptions {
+function check(options: RetryFetchOptions, init: FetchInit | undefined): RetryFetchOptions {
   const { lastResponse, idempotent, fetch, ...runtime } = Object(options) as RetryFetchOptions;
   const faults: Fault[] = [];
   explainRuntime(isObject(options) ? runtime : options, faults, ownNames);
+  // `fetch` ignores what it does not know, so a policy in the wrong place would be lost without a word.
+  for (const name in init) {
+    if (!Object.hasOwn(policyFields, name)) continue;
+    const message = `is a field of the policy, the third argument: retryFetch(input, {}, { ${name}: ... }).`;
+    faults.push({ path: `init.${name}`, code: 'UNKNOWN_FIELD', message });
+  }
   const wrong = (path: string, value: unknown, wanted: string) => {
     if (value !== undefined)
       faults.push({ path, code: 'INVALID_VALUE', message: `${show(value)} is not ${wanted}.` });

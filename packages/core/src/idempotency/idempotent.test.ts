@@ -1013,6 +1013,8 @@ describe('a result that cannot be stored', () => {
     ['a BigInt', 1n, 'cannot be written as JSON'],
     ['a cycle', ring, 'cannot be written as JSON'],
     ['a function', () => 1, 'a function cannot be written as JSON'],
+    ['a Map', new Map([['a', 1]]), 'JSON would lose a Map.'],
+    ['NaN', { total: NaN }, 'JSON would lose NaN at total.'],
   ])('is recorded as done without its value, then an error: %s', async (_, value, why) => {
     const s = stage();
     const fn = vi.fn(() => value);
@@ -1127,6 +1129,14 @@ describe('within a transaction of the caller', () => {
 describe('bad input is refused before the work', () => {
   const memory = memoryIdempotency();
   const fn = vi.fn(() => 1);
+  it('asks for the store where the key came first', async () => {
+    const call = idempotent as unknown as (...args: unknown[]) => Promise<unknown>;
+    const missing =
+      'idempotent(store, key, fn): the third argument must be a function, and is undefined.';
+    await expect(call('key', fn)).rejects.toThrow(`${missing} Is the store missing?`);
+    await expect(call(memory, 'key')).rejects.toThrow(missing);
+  });
+
   it.each<[string, unknown[], string]>([
     ['an empty key', [memory, '', fn], 'INVALID_KEY'],
     ['a long key', [memory, 'x'.repeat(256), fn], 'INVALID_KEY'],

@@ -1,4 +1,5 @@
 import { ConfigError } from '../errors.ts';
+import { show } from '../options/faults.ts';
 import { isThenable } from '../run/notify.ts';
 import { freshId } from '../system.ts';
 import { ask } from './ask.ts';
@@ -62,7 +63,11 @@ function callOf(
   options: IdempotentOptions,
 ): Call {
   if (typeof fn !== 'function') {
-    throw new ConfigError('NOT_A_FUNCTION', 'What is to be run once must be a function.');
+    const guess = typeof store === 'string' ? ' Is the store missing?' : '';
+    throw new ConfigError(
+      'NOT_A_FUNCTION',
+      `idempotent(store, key, fn): the third argument must be a function, and is ${show(fn)}.${guess}`,
+    );
   }
   assertKey(key);
   assertStore(store);

@@ -1,5 +1,6 @@
 import { saidBy, textIn } from '../options/faults.ts';
 import { IdempotencyError, type StoredFailure } from './idempotency-error.ts';
+import { jsonLoss } from './json-loss.ts';
 import type { Outcome, StoredRecord } from './store.ts';
 
 const MAX_FAILURE_TEXT = 1024;
@@ -8,13 +9,16 @@ const MAX_FAILURE_TEXT = 1024;
 export function outcomeOf(result: unknown, maxBytes: number): Outcome {
   if (result === undefined) return { kind: 'undefined', text: '' };
   let text: string | undefined;
+  let loss: string | undefined;
   try {
     text = JSON.stringify(result);
+    loss = jsonLoss(result);
   } catch (error) {
     return unstored(`it cannot be written as JSON (${saidBy(error)})`);
   }
   // Of a function or a symbol nothing is left.
   if (text === undefined) return unstored(`a ${typeof result} cannot be written as JSON`);
+  if (loss !== undefined) return unstored(`JSON would lose ${loss}`);
   // No character has more than three bytes of UTF-8 for each of its units: most results need not be counted.
   const bytes = text.length * 3 <= maxBytes ? 0 : byteLength(text);
   return bytes > maxBytes

@@ -47,6 +47,10 @@ describe('the nearest word', () => {
     ['others', 'max_ms', 'cap'],
     ['others', 'maxDelayMs', 'cap'],
     ['others', 'timeout', 'attemptTimeout'],
+    ['others', 'tries', 'maxAttempts'],
+    ['others', 'minDelay', 'base'],
+    ['others', 'ttl', 'deadline'],
+    ['async-retry', 'forever', 'maxAttempts'],
   ])('to what %s calls %s is %s', (_library, word, meant) => {
     expect(nearest(word, fieldNames)).toBe(meant);
   });

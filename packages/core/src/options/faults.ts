@@ -7,7 +7,8 @@ export type Name = { kind: 'name'; known: readonly string[] };
 export type Wanted =
   | Field
   | Name
-  | { kind: 'object' | 'pair' | 'decorrelated' }
+  | { kind: 'pair' | 'decorrelated' }
+  | { kind: 'object'; isPolicy?: boolean }
   | { kind: 'known' | 'fixed'; name: string; near: string | undefined; isPolicy?: boolean };
 
 /** The sentence for one fault: what was found, what is wanted, and what may have been meant. */
@@ -16,7 +17,7 @@ export function explainFault(wanted: Wanted, value: unknown): string {
   switch (wanted.kind) {
     case 'integer':
     case 'number':
-      return `${found} is not ${wanted.kind === 'integer' ? 'a whole number' : 'a number'} from ${wanted.min} to ${wanted.max}.`;
+      return `${found} is not ${wanted.kind === 'integer' ? 'a whole number' : 'a number'} from ${wanted.min} to ${wanted.max}.${value === Infinity && wanted.max === NO_LIMIT ? noLimit : ''}`;
     case 'duration':
       return `${found} is not a duration. Write ms as a number, or a text such as '250ms', '2s', '5m', '1h', '1d', up to 100 years${wanted.min > 0 ? ` and at least ${wanted.min} ms` : ''}.`;
     case 'durations':
@@ -32,7 +33,7 @@ export function explainFault(wanted: Wanted, value: unknown): string {
     case 'objects':
       return `${found} is not an object of at most ${wanted.max} objects by class, code, status or error name.`;
     case 'object':
-      return `${found} is not an object of options.`;
+      return `${found} is not an object of options${wanted.isPolicy ? ' such as { maxAttempts: 3 }' : ''}.`;
     case 'pair':
       return `a schedule and the strategy 'schedule' belong together: give both, or leave both out.`;
     case 'decorrelated':
@@ -40,10 +41,23 @@ export function explainFault(wanted: Wanted, value: unknown): string {
     case 'fixed':
       return 'cannot be overridden for some failures: it belongs to the whole policy.';
     case 'known':
-      return wanted.isPolicy && liveNames.includes(wanted.name)
-        ? 'is not a field of a policy. Give it in the runtime, the argument after the policy: retry(fn, policy, runtime).'
-        : `there is no such field.${didYouMean(wanted.near)}`;
+      return unknownField(wanted.name, wanted.near, wanted.isPolicy ?? false);
   }
+}
+
+function unknownField(name: string, near: string | undefined, isPolicy: boolean): string {
+  const example = isPolicy ? liveExample(name) : undefined;
+  if (example !== undefined)
+    return `is not a field of a policy. Write it in the runtime, the argument after the policy: retry(fn, policy, { ${example} }).`;
+  const more = isPolicy && Object.hasOwn(advice, name) ? advice[name] : '';
+  return `there is no such field.${didYouMean(near)}${more}`;
+}
+
+/** How to write in the runtime of a call what has this name here or in another library; undefined for all else. */
+export function liveExample(name: string): string | undefined {
+  if (liveNames.includes(name)) return name;
+  const lower = name.toLowerCase();
+  return Object.hasOwn(liveExamples, lower) ? liveExamples[lower] : undefined;
 }
 
 /** The option that was probably meant, if any. */
@@ -61,11 +75,35 @@ export function nearest(word: unknown, options: readonly string[]): string | und
   return best;
 }
 
-/** What goes in the runtime of a call, in our words and in those of others. */
-const liveNames =
-  'signal key classify retryIf beforeRetry budget breaker bulkhead on clock random unref parent onFailedAttempt shouldRetry onRetry'.split(
-    ' ',
-  );
+/** What goes in the runtime of a call. */
+const liveNames: readonly string[] =
+  'signal key classify beforeRetry budget breaker bulkhead on clock random unref parent'.split(' ');
+
+const verdict = 'retryIf: (error, attempt) => true';
+const listener = (name: string) => `on: { ${name}: ({ error, attempt }) => {} }`;
+
+/** The same in the words of others, in small letters. */
+const liveExamples: Readonly<Record<string, string>> = {
+  retryif: verdict,
+  shouldretry: verdict,
+  retrywhen: verdict,
+  retry: verdict,
+  onretry: listener('wait'),
+  onfailedattempt: listener('wait'),
+  ongiveup: listener('giveUp'),
+  abortsignal: 'signal',
+  circuitbreaker: 'breaker',
+  idempotencykey: 'key',
+};
+
+const NO_LIMIT = 1_000_000_000;
+const noLimit = ' For no limit write 1_000_000_000.';
+
+/** For what others have and a policy does not. */
+const advice: Readonly<Record<string, string>> = {
+  forever: noLimit,
+  delayFirstAttempt: ' The first attempt starts at once: wait before you call retry.',
+};
 
 /** What the same thing is called elsewhere; more than one where it means another thing in another place. */
 const aliases: Record<string, string | readonly string[]> = {
@@ -73,10 +111,13 @@ const aliases: Record<string, string | readonly string[]> = {
   attempts: 'maxAttempts',
   numofattempts: 'maxAttempts',
   maxretries: 'maxAttempts',
+  tries: 'maxAttempts',
+  forever: 'maxAttempts',
   times: 'maxAttempts',
   delay: 'base',
   basedelay: 'base',
   mintimeout: 'base',
+  mindelay: 'base',
   startingdelay: 'base',
   initialdelay: 'base',
   maxtimeout: 'cap',
@@ -89,6 +130,7 @@ const aliases: Record<string, string | readonly string[]> = {
   randomize: 'jitter',
   timeout: 'attemptTimeout',
   maxretrytime: 'deadline',
+  ttl: 'deadline',
   all: 'any',
   halfopenafter: 'openFor',
   resettimeout: 'openFor',

@@ -25,7 +25,7 @@ export function readFields(
 ): Values {
   const values: Values = {};
   if (!isObject(data)) {
-    fault(faults, path, 'INVALID_VALUE', { kind: 'object' }, data);
+    fault(faults, path, 'INVALID_VALUE', { kind: 'object', isPolicy: isPolicy(fields) }, data);
     return values;
   }
   for (const name of Object.keys(data)) {
@@ -36,16 +36,19 @@ export function readFields(
     const field = names.includes(name) ? fields[name] : undefined;
     if (field === undefined) {
       const kind = Object.hasOwn(fields, name) ? 'fixed' : 'known';
-      // Only a policy goes with a runtime.
-      const isPolicy = Object.hasOwn(fields, 'maxUncounted');
       const near = nearest(name, names);
-      fault(faults, at, 'UNKNOWN_FIELD', { kind, name, near, isPolicy }, value);
+      fault(faults, at, 'UNKNOWN_FIELD', { kind, name, near, isPolicy: isPolicy(fields) }, value);
     } else if (value !== undefined) {
       const read = readValue(field, value, at, faults);
       if (read !== undefined) values[name] = read;
     }
   }
   return values;
+}
+
+/** Only a policy goes with a runtime. */
+function isPolicy(fields: Fields): boolean {
+  return Object.hasOwn(fields, 'maxUncounted');
 }
 
 export function defaultOf(field: Field): unknown {

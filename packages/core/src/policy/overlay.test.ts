@@ -157,6 +157,10 @@ it('lists every fault of every layer', () => {
       ],
     }),
   );
-  expect(() => laid(5 as Policy)).toThrow('5 is not an object of options.');
-  expect(() => laid(null as unknown as Policy)).toThrow('null is not an object of options.');
+  expect(() => laid(5 as Policy)).toThrow(
+    '5 is not an object of options such as { maxAttempts: 3 }.',
+  );
+  expect(() => laid(null as unknown as Policy)).toThrow(
+    'null is not an object of options such as { maxAttempts: 3 }.',
+  );
 });

@@ -52,13 +52,32 @@ describe('a faulty policy', () => {
         return (error as ConfigError).faults.map((fault) => fault.message);
       }
     };
-    const live =
-      'is not a field of a policy. Give it in the runtime, the argument after the policy: retry(fn, policy, runtime).';
-    expect(messages({ signal: 1, retryIf: 1, onFailedAttempt: 1 })).toEqual([live, live, live]);
+    const live = (example: string) =>
+      `is not a field of a policy. Write it in the runtime, the argument after the policy: retry(fn, policy, { ${example} }).`;
+    const verdict = live('retryIf: (error, attempt) => true');
+    const wait = live('on: { wait: ({ error, attempt }) => {} }');
+    expect(messages({ signal: 1, circuitBreaker: 1 })).toEqual([live('signal'), live('breaker')]);
+    expect(messages({ retryIf: 1, shouldRetry: 1, retry: 1 })).toEqual([verdict, verdict, verdict]);
+    expect(messages({ onFailedAttempt: 1, onRetry: 1 })).toEqual([wait, wait]);
+    expect(messages({ onGiveUp: 1 })).toEqual([live('on: { giveUp: ({ error, attempt }) => {} }')]);
     expect(messages({ overrides: { 429: { deadline: '1s', constructor: 1 } } })).toEqual([
       'cannot be overridden for some failures: it belongs to the whole policy.',
       'there is no such field.',
     ]);
+  });
+
+  it('says what to write for what only others have, and for no limit', () => {
+    const define = (policy: object) => () => definePolicy(policy);
+    expect(define({ forever: true })).toThrow(
+      "Did you mean 'maxAttempts'? It counts the first execution too. For no limit write 1_000_000_000.",
+    );
+    expect(define({ delayFirstAttempt: true })).toThrow('wait before you call retry.');
+    expect(define({ maxAttempts: Infinity })).toThrow(
+      'maxAttempts: Infinity is not a whole number from 1 to 1000000000. For no limit write 1_000_000_000.',
+    );
+    expect(define(3 as unknown as Policy)).toThrow(
+      'The policy has faults:\n  3 is not an object of options such as { maxAttempts: 3 }.',
+    );
   });
 
   it('is explained in the message of the error', () => {

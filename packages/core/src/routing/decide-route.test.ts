@@ -445,8 +445,8 @@ describe('a context that is wrong', () => {
   });
 
   it.each([
-    [null, '(all): null is not an object.'],
-    [[], '(all): a list of 0 is not an object.'],
+    [null, 'null is not an object.'],
+    [[], 'a list of 0 is not an object.'],
     [{ request_id: {} }, 'request_id: an object is not a text or a number.'],
     [{ status: [] }, 'status: a list of 0 is not a text or a number.'],
     [{ current_provider: 5 }, 'current_provider: 5 is not a text.'],
@@ -464,7 +464,7 @@ describe('a context that is wrong', () => {
     ],
     [
       Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`k${i}`, 1])),
-      '(all): A context has at most 1000 keys, not 1001.',
+      'A context has at most 1000 keys, not 1001.',
     ],
   ])('%j is refused', (context, expected) => {
     expect(codeOf(context)).toBe(`INVALID_CONTEXT The routing context has faults: ${expected}`);

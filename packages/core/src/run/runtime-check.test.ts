@@ -31,14 +31,23 @@ describe('a runtime with a fault', () => {
 
 describe('a misspelt name in the runtime', () => {
   it.each([
-    ['shouldRetry', 'retryIf'],
-    ['retryif', 'retryIf'],
-    ['onRetry', 'on'],
-    ['onFailedAttempt', 'on'],
-    ['abortSignal', 'signal'],
+    ['shouldRetry', 'retryIf', 'retryIf: (error, attempt) => true'],
+    ['retryif', 'retryIf', 'retryIf: (error, attempt) => true'],
+    ['retry', 'retryIf', 'retryIf: (error, attempt) => true'],
+    ['onRetry', 'on', 'on: { wait: ({ error, attempt }) => {} }'],
+    ['onFailedAttempt', 'on', 'on: { wait: ({ error, attempt }) => {} }'],
+    ['onGiveUp', 'on', 'on: { giveUp: ({ error, attempt }) => {} }'],
+    ['abortSignal', 'signal', 'signal'],
+    ['circuitBreaker', 'breaker', 'breaker'],
+    ['idempotencyKey', 'key', 'key'],
+  ])('%s: did you mean %s, with what to write', async (written, meant, example) => {
+    expect(await faultsOf({ [written]: () => true })).toEqual([
+      `${written}: there is no such field. Did you mean '${meant}'? Write { ${example} }.`,
+    ]);
+  });
+
+  it.each([
     ['sginal', 'signal'],
-    ['circuitBreaker', 'breaker'],
-    ['idempotencyKey', 'key'],
     ['beforeretry', 'beforeRetry'],
   ])('%s: did you mean %s', async (written, meant) => {
     expect(await faultsOf({ [written]: () => true })).toEqual([
@@ -77,18 +86,20 @@ describe('a misspelt name in the runtime', () => {
 
 describe('a value in the runtime that cannot work', () => {
   it.each([
-    ['signal', {}, 'an object is not an object with the method addEventListener'],
+    ['signal', {}, 'this object has no method `addEventListener`. Pass the `.signal` of an'],
+    ['signal', new AbortController(), 'this is an AbortController. Pass its `.signal`.'],
+    ['signal', 5, '5 is not an object. Pass the `.signal` of an AbortController.'],
     ['key', 5, '5 is not a text.'],
     ['classify', 'transient', "'transient' is not a function that gets the error."],
     ['retryIf', 5, '5 is not a function, or an object of functions by name (error, result).'],
     ['retryIf', true, 'true is not a function'],
     ['beforeRetry', {}, 'an object is not a function'],
-    ['budget', { capacity: 5 }, 'as from createBudget.'],
-    ['breaker', 5, 'as from createBreaker.'],
-    ['bulkhead', {}, 'as from createBulkhead.'],
+    ['budget', { capacity: 5 }, 'this object has no method `spend`. Make it with createBudget().'],
+    ['breaker', 5, '5 is not an object. Make it with createBreaker().'],
+    ['bulkhead', {}, 'Make it with createBulkhead().'],
     ['on', 'x', "'x' is not a function, or an object of functions by name (attempt, wait, "],
     ['on', [], 'a list of 0 is not a function'],
-    ['clock', {}, 'as from virtualClock.'],
+    ['clock', {}, 'Make it with virtualClock().'],
     ['random', 0.5, '0.5 is not a function that returns a number from 0 to 1.'],
     ['unref', 'yes', "'yes' is not true or false."],
     ['parent', {}, 'an object is not an attempt'],

@@ -1,13 +1,13 @@
 import { ConfigError, type Fault } from '../errors.ts';
-import { didYouMean, nearest, show } from '../options/faults.ts';
+import { didYouMean, liveExample, nearest, show } from '../options/faults.ts';
 import { isObject, joinPath } from '../options/fields.ts';
 import { policyFields } from '../policy/policy-fields.ts';
 import type { Listeners, RetryIf, Runtime } from './runtime.ts';
 
-/** What one part of a runtime takes: whether a value fits, and the end of the sentence "... is not". */
+/** What one part of a runtime takes: whether a value fits, and the end of the sentence "... is not", or the whole sentence. */
 interface Part {
   fits(value: unknown): boolean;
-  wanted: string;
+  wanted: string | ((value: unknown) => string);
   /** The functions of an object that may stand instead. */
   members?: ReadonlySet<string>;
 }
@@ -58,7 +58,9 @@ function explainParts(
     else if (value != null && !part.fits(value)) {
       if (part.members && isObject(value)) explainMembers(value, name, [...part.members], faults);
       else {
-        const message = `${show(value)} is not ${part.wanted}.`;
+        const { wanted } = part;
+        const message =
+          typeof wanted === 'string' ? `${show(value)} is not ${wanted}.` : wanted(value);
         faults.push({ path: name, code: 'INVALID_VALUE', message });
       }
     }
@@ -89,7 +91,10 @@ function whereTo(name: string, path: string, names: readonly string[]): string {
   if (path === '' && Object.hasOwn(policyFields, name))
     return 'is a field of the policy. Give it there: the policy is the argument before this one.';
   const near = nearest(name, names);
-  if (path !== '' || near !== undefined) return `there is no such field.${didYouMean(near)}`;
+  if (path !== '' || near !== undefined) {
+    const example = path === '' ? liveExample(name) : undefined;
+    return `there is no such field.${didYouMean(near)}${example === undefined ? '' : ` Write { ${example} }.`}`;
+  }
   const field = nearest(name, Object.keys(policyFields));
   if (field === undefined) return 'there is no such field.';
   return `there is no such field.${didYouMean(field)} Give it in the policy, the argument before this one.`;
@@ -101,10 +106,15 @@ function isFunction(value: unknown): boolean {
 
 const fn = (wanted: string): Part => ({ fits: isFunction, wanted });
 
-function withMethod(method: string, maker: string): Part {
+function withMethod(method: string, advice: string): Part {
   return {
     fits: (value) => isFunction((value as Record<string, unknown>)[method]),
-    wanted: `an object with the method ${method}, as from ${maker}`,
+    wanted(value) {
+      if (typeof value !== 'object') return `${show(value)} is not an object. ${advice}`;
+      if (method === 'addEventListener' && value instanceof AbortController)
+        return 'this is an AbortController. Pass its `.signal`.';
+      return `this object has no method \`${method}\`. ${advice}`;
+    },
   };
 }
 
@@ -128,16 +138,16 @@ const listeners = ['attempt', 'wait', 'success', 'giveUp'] satisfies (keyof List
 const verdicts = ['error', 'result'] satisfies (keyof RetryIf<unknown>)[];
 
 const table: { [Name in keyof Required<Runtime>]: Part } = {
-  signal: withMethod('addEventListener', 'an AbortController'),
+  signal: withMethod('addEventListener', 'Pass the `.signal` of an AbortController.'),
   key: { fits: (value) => typeof value === 'string', wanted: 'a text' },
   classify: fn('a function that gets the error'),
   retryIf: functionOr(verdicts),
   beforeRetry: fn('a function that gets what failed'),
-  budget: withMethod('spend', 'createBudget'),
-  breaker: withMethod('admit', 'createBreaker'),
-  bulkhead: withMethod('enter', 'createBulkhead'),
+  budget: withMethod('spend', 'Make it with createBudget().'),
+  breaker: withMethod('admit', 'Make it with createBreaker().'),
+  bulkhead: withMethod('enter', 'Make it with createBulkhead().'),
   on: functionOr(listeners),
-  clock: withMethod('setTimer', 'virtualClock'),
+  clock: withMethod('setTimer', 'Make it with virtualClock().'),
   random: fn('a function that returns a number from 0 to 1'),
   unref: { fits: (value) => typeof value === 'boolean', wanted: 'true or false' },
   parent: {

@@ -97,6 +97,7 @@ export class StreamGuard {
     this.onEnd?.({ kind: 'cancelled' });
   }
 
+  /** @internal Kept out of the published types: the library of a browser project may not have the symbol. */
   [Symbol.asyncDispose](): Promise<void> {
     this.cancel(undefined);
     return Promise.resolve();
