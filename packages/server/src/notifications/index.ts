@@ -307,6 +307,7 @@ async function intakeOf(
     engine,
     log,
     clock,
+    maxPayloadBytes: settings.maxPayloadBytes,
     counted: (result) => counts.reported(result),
   });
 }

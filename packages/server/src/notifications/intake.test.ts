@@ -53,6 +53,7 @@ describe('reports through a broker', () => {
       },
       log: pino({ level: 'silent' }),
       clock,
+      maxPayloadBytes: 1000,
       counted: (one) => counted.push(one),
     });
     onTestFinished(() => consumer.stop());
@@ -66,7 +67,7 @@ describe('reports through a broker', () => {
 
   it('are taken in, and what nobody can take lies in the inbox', async () => {
     const log = pino({ level: 'silent' });
-    const engine = createEngine({ store: memory() });
+    const engine = createEngine({ store: memory(), maxPayloadBytes: 1000 });
     await engine.start();
     const service = createNotifications({
       repository: memoryNotifications(),
@@ -96,6 +97,7 @@ describe('reports through a broker', () => {
       engine,
       log,
       clock: systemClock,
+      maxPayloadBytes: 1000,
       counted: (one) => counted.push(one),
     });
     const send = (value: unknown) =>
@@ -105,19 +107,23 @@ describe('reports through a broker', () => {
     await send(report);
     await send({ ...report, notification_id: 'nobody' });
     await send('nonsense');
-    await vi.waitFor(
-      () => expect(counted.toSorted()).toEqual(['taken', 'unreadable', 'unreadable']),
-      { timeout: 20_000 },
-    );
+    await send('x'.repeat(1001));
+    const all = ['taken', 'unreadable', 'unreadable', 'unreadable'];
+    await vi.waitFor(() => expect(counted.toSorted()).toEqual(all), { timeout: 20_000 });
     expect(await service.get('n1')).toMatchObject({ status: 'retrying' });
     const { items } = await engine.inbox.items({ limit: 10 });
     expect(items.map(({ failure }) => String(failure?.code)).toSorted()).toEqual([
       'NOTIFICATION_UNKNOWN',
       'UNREADABLE',
+      'UNREADABLE',
     ]);
-    expect(
-      Buffer.from(items.find(({ failure }) => failure?.code === 'UNREADABLE')!.payload).toString(),
-    ).toBe('nonsense');
+    const unreadable = items.filter(({ failure }) => failure?.code === 'UNREADABLE');
+    const [small, large] = unreadable.toSorted((a, b) => a.payload.length - b.payload.length);
+    expect(Buffer.from(small!.payload).toString()).toBe('nonsense');
+    expect(large).toMatchObject({
+      payload: expect.objectContaining({ length: 1000 }),
+      failure: { message: expect.stringContaining('the first 1000 of its 1001 bytes') },
+    });
     await consumer.stop();
   });
 });

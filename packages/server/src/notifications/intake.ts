@@ -16,6 +16,8 @@ interface IntakeParts {
   engine: Pick<Engine, 'report'>;
   log: Logger;
   clock: Clock;
+  /** What the inbox takes. */
+  maxPayloadBytes: number;
   /** Told of each message. */
   counted: (result: 'taken' | 'unreadable') => void;
 }
@@ -64,18 +66,24 @@ async function take(parts: TakingParts, { payload }: Pick<Received, 'payload'>):
 
 /** Neither lost nor taken in for ever. */
 async function park(
-  { engine, source, log }: TakingParts,
-  payload: Uint8Array,
+  { engine, source, log, maxPayloadBytes }: TakingParts,
+  whole: Uint8Array,
   code: string,
   message: string,
 ): Promise<void> {
   log.warn({ source, code }, `a report was refused, and is now in the inbox: ${message}`);
+  // One that the inbox refuses would come again for ever. Its beginning says enough about who sent it.
+  const isCut = whole.length > maxPayloadBytes;
+  const payload = isCut ? whole.subarray(0, maxPayloadBytes) : whole;
+  const note = isCut
+    ? ` Only the first ${maxPayloadBytes} of its ${whole.length} bytes are here.`
+    : '';
   const [answer] = await engine.report([
     {
-      messageId: uuidOf('notification-report', source, Buffer.from(payload).toString('latin1')),
+      messageId: uuidOf('notification-report', source, Buffer.from(whole).toString('latin1')),
       to: { kind: NOTIFICATION, address: REPORT },
       payload,
-      failure: { class: 'technical', code, message },
+      failure: { class: 'technical', code, message: `${message}${note}` },
       attempt: 1,
       maxAttempts: 1,
       verdict: 'UNREADABLE',

@@ -1,12 +1,18 @@
 import { type MongoServer, startMongo } from '@redrive/services';
 import { describeService } from '@redrive/services/vitest';
-import { MongoClient } from 'mongodb';
+import { MongoClient, MongoServerError } from 'mongodb';
 import { afterAll, beforeAll, expect, it, test } from 'vitest';
 import { newRecord } from '../../testing/repository/fixtures.ts';
+import { faultOf } from './faults.ts';
 import { mongodbNotifications } from './index.ts';
+import { loadMongodb } from './library.ts';
 
 test.each([
   ['a URL', 'http://host'],
+  ['a password with an @', 'mongodb://u:p@ss@host'],
+  ['a password with a broken escape', 'mongodb://u:secret%zz@host'],
+  ['a URL without a host', 'mongodb:///db'],
+  ['nothing', undefined as never],
   ['a database', { url: 'mongodb://host', database: 'a.b' }],
   ['an option', { url: 'mongodb://host', maxConections: 3 }],
   ['a number', { url: 'mongodb://host', statementTimeoutMs: 0 }],
@@ -14,6 +20,31 @@ test.each([
   expect(() => mongodbNotifications(options)).toThrow(
     expect.objectContaining({ code: 'INVALID_CONFIG' }),
   );
+});
+
+test.each([
+  'mongodb://u:p%40ss@one:27017,two:27018/db?replicaSet=rs0',
+  'mongodb+srv://u:p@cluster.example.net/?retryWrites=true',
+  'mongodb://[::1]:27017/db',
+])('takes %s', (url) => {
+  expect(() => mongodbNotifications(url)).not.toThrow();
+});
+
+it('says what is wrong with an option of the URL, and does not try again', async () => {
+  const repository = mongodbNotifications('mongodb://127.0.0.1:1/db?replicaSat=rs0');
+  await expect(repository.open()).rejects.toMatchObject({
+    code: 'INVALID_CONFIG',
+    message: expect.stringMatching(/MONGODB_URL.*replicasat/i),
+  });
+});
+
+it('calls a refused password by its name', async () => {
+  await loadMongodb();
+  const refusal = new MongoServerError({ message: 'Authentication failed.', code: 18 });
+  expect(faultOf(refusal)).toMatchObject({
+    code: 'STORE_DENIED',
+    message: expect.stringContaining('MONGODB_URL'),
+  });
 });
 
 describeService('MongoDB (mongo-java-server)', () => {

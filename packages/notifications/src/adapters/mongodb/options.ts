@@ -66,8 +66,10 @@ export function readOptions(given: string | MongodbNotificationsOptions): Mongod
 }
 
 /** Read by hand: a URL of several hosts is none for `URL`. */
-const shape =
-  /^mongodb(?:\+srv)?:\/\/(?:[^/@]*@)?[^/@:,?]+(?::\d{1,5})?(?:,[^/@:,?]+(?::\d{1,5})?)*(?:\/([^?]*))?(?:\?.*)?$/;
+const host = String.raw`(?:\[[^\]]+\]|[^/@:,?]+)(?::\d{1,5})?`;
+const shape = new RegExp(
+  String.raw`^mongodb(?:\+srv)?:\/\/(?:[^/@]*@)?${host}(?:,${host})*(?:\/([^?]*))?(?:\?.*)?$`,
+);
 
 function isUrl(url: unknown): boolean {
   return typeof url === 'string' && shape.test(url) && decoded(url) !== undefined;
