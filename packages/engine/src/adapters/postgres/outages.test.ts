@@ -72,6 +72,22 @@ describePostgres(({ freshDatabase }) => {
       .toBe(1);
   }
 
+  test('a stop waits for the call that opens the store', async () => {
+    const make = () => createEngine({ store: postgres({ url: database.url }) });
+    const calls: ((engine: ReturnType<typeof make>) => Promise<unknown>)[] = [
+      (engine) => engine.submit('mail', 1),
+      (engine) => engine.list({ limit: 9 }),
+      (engine) => engine.lanes(),
+      (engine) => engine.inbox.items(),
+    ];
+    for (const call of calls) {
+      const engine = make();
+      const called = call(engine);
+      await Promise.all([engine.stop(), called]);
+    }
+    expect(await (await open()).list({ limit: 9 })).toHaveLength(1);
+  });
+
   test('reads on when idle connections have died', async () => {
     const store = await open();
     const { id } = await put(store);
