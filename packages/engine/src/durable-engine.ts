@@ -1,4 +1,3 @@
-import { checkObject as checkOptionsObject } from 'redrive/internal';
 import { Calls } from './calls.ts';
 import { checkSource, type SourceOptions, SourceConsumer } from './intake/consumer.ts';
 import type { Executor } from './dispatch/executor.ts';
@@ -11,6 +10,7 @@ import { byOf } from './inbox/selection.ts';
 import { type EngineOptions, type EngineSettings, engineSettings } from './engine-options.ts';
 import type { EntryHook } from './inbox/entry-hook.ts';
 import { EngineError, isUnavailable, noTransactions, stoppedError } from './errors.ts';
+import { givenHandler } from './dispatch/handler-options.ts';
 import type { Handler } from './dispatch/handlers.ts';
 import type { Host } from './host.ts';
 import type { Intake } from './intake/intake.ts';
@@ -30,13 +30,7 @@ import type { Census, Store } from './ports/store.ts';
 import type { Pruner } from './pruner.ts';
 import type { FailureReport, Reported, Reporter } from './intake/report.ts';
 import type { Settler } from './dispatch/settler.ts';
-import {
-  checkedLane,
-  destinationOf,
-  type Submission,
-  type SubmitOptions,
-  txOf,
-} from './intake/submission.ts';
+import { checkedLane, type Submission, type SubmitOptions, txOf } from './intake/submission.ts';
 import { checkList, checkObject } from './intake/submission-faults.ts';
 import { firstDue, type Submitted, type Submitter } from './intake/submitter.ts';
 import type { Destination, Task } from './model/task.ts';
@@ -119,14 +113,7 @@ export class DurableEngine {
   }
 
   handle(name: string, ...rest: [Handler<never>] | [HandlerOptions, Handler<never>]): this {
-    if (typeof name !== 'string' || destinationOf(name).kind !== 'handler') {
-      throw new EngineError('INVALID_ENGINE', 'A handler has a name, which is not a URL.');
-    }
-    const run = rest.at(-1) as Handler<never>;
-    const options = rest.length > 1 ? (rest[0] as HandlerOptions) : {};
-    checkOptionsObject(`The handler '${name}'`, options);
-    const { schema, idempotent, ...lane } = options;
-    this.#dispatcher.expect([this.#directory.add(name, lane, { schema, run }, idempotent)]);
+    this.#dispatcher.expect([this.#directory.add(name, givenHandler(name, rest))]);
     return this;
   }
 

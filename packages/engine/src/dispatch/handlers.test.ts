@@ -232,12 +232,12 @@ describe('registering a handler', () => {
     [
       'no function',
       ['a', { schema: undefined }],
-      "The handler 'a' is not a function. Options come before it: handle(name, options, fn).",
+      "The handler 'a' is not a function. Options come before the function: handle(name, options, fn).",
     ],
     [
       'nothing but a name',
       ['a'],
-      "The handler 'a' is not a function. Options come before it: handle(name, options, fn).",
+      "The handler 'a' is not a function. Options come before the function: handle(name, options, fn).",
     ],
     ['one of the same name', ['taken', () => 1], "There is a handler 'taken' already."],
   ])('refuses %s', (_, args, message) => {

@@ -1,6 +1,7 @@
 import type { Duration, Policy } from 'redrive';
 import { durationMs } from 'redrive/internal';
 import { EngineError, type EngineErrorCode } from '../errors.ts';
+import { laneNameFault } from '../lanes/lane-name.ts';
 import type { Destination, Due, NewTask, TaskContext } from '../model/task.ts';
 import { laneOf } from '../model/task.ts';
 import { remember } from '../model/remember.ts';
@@ -255,11 +256,10 @@ export function checkedLane(lane: unknown): string {
     const message = `'${lane.slice(0, 60)}' holds wake-ups that are not delivered by lanes. Pause what they wake: of notifications that is notification:urgent or notification:bulk.`;
     throw refused('INVALID_TASK', 'lane', message);
   }
-  if (typeof lane === 'string' && /^[a-z][a-z0-9_-]*:./.test(lane) && isCleanText(lane, MAX_LANE)) {
-    return lane;
-  }
-  const message =
-    "A lane is 'handler:name', 'queue:name', or the origin of a URL ('https://host').";
+  const fault = laneNameFault(lane);
+  if (fault !== undefined) throw refused('INVALID_TASK', 'lane', fault);
+  if (isCleanText(lane as string, MAX_LANE)) return lane as string;
+  const message = `The name of a lane has at most ${MAX_LANE} bytes, of well-formed text without \\0.`;
   throw refused('INVALID_TASK', 'lane', message);
 }
 
