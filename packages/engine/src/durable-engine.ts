@@ -288,6 +288,7 @@ export class DurableEngine {
     // First what may fail, so that a start that is refused has begun nothing.
     for (const source of this.#sources) await source.start();
     if (!this.#dispatches) return;
+    this.#unserved.started((lane) => this.#directory.serves(lane));
     this.#dispatcher.start();
     this.#pruner.start();
     this.#outbox.start();
@@ -377,9 +378,8 @@ export class DurableEngine {
 
   /** Wakes the dispatcher once per lane, however many were stored. */
   #wereAccepted(arrivals: readonly Arrival[], results: readonly (Accepted | object)[]): void {
-    const isStarted = this.#dispatches && this.#started !== undefined;
     for (const [lane, inMs] of firstDue(arrivals, results, this.#lanes.nowMs)) {
-      if (!this.#directory.serves(lane)) this.#unserved.saw(lane, isStarted);
+      if (!this.#directory.serves(lane)) this.#unserved.saw(lane);
       else if (this.#dispatches) this.#dispatcher.expect([lane], inMs);
     }
   }
