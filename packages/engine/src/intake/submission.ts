@@ -7,6 +7,7 @@ import { laneOf } from '../model/task.ts';
 import { remember } from '../model/remember.ts';
 import { cleanData } from '../model/text.ts';
 import { uuidOf } from '../model/uuid.ts';
+import { type JsonLoss, jsonLoss } from './json-loss.ts';
 import { type Check, checkNames } from './submission-faults.ts';
 
 /** How a task is submitted, beside its payload. */
@@ -105,11 +106,15 @@ export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
   let bytes: Uint8Array;
   if (payload instanceof Uint8Array) bytes = payload;
   else {
-    const lost = lostInJson(payload);
-    if (lost !== undefined) throw refused('INVALID_PAYLOAD', 'payload', lost);
+    const kind = typeof payload;
+    if (kind === 'function' || kind === 'symbol') {
+      throw refused('INVALID_PAYLOAD', 'payload', `JSON cannot hold a ${kind}. Submit data.`);
+    }
     let json: string | undefined;
+    let lost: JsonLoss | undefined;
     try {
       json = JSON.stringify(payload);
+      lost = jsonLoss(payload, 'payload');
     } catch (error) {
       throw refused(
         'INVALID_PAYLOAD',
@@ -117,6 +122,7 @@ export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
         `The payload cannot be written as JSON: ${unwritable(error)} Submit what JSON can hold, or bytes.`,
       );
     }
+    if (lost) throw refused('INVALID_PAYLOAD', lost.path, lost.message);
     bytes = json === undefined ? new Uint8Array() : Buffer.from(json);
   }
   if (bytes.length > maxBytes) {
@@ -128,17 +134,6 @@ export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
   }
   // A copy of the caller's own, who may change it before it is stored. Not by slice: that of a Buffer copies nothing.
   return bytes === payload ? new Uint8Array(bytes) : bytes;
-}
-
-/** JSON takes these without a word, and something else arrives. What lies deeper is not looked at: that would cost every submit. */
-function lostInJson(payload: unknown): string | undefined {
-  const kind = typeof payload;
-  if (kind === 'object' && !(payload instanceof Map || payload instanceof Set)) return undefined;
-  if (kind === 'object')
-    return 'JSON cannot hold a Map or a Set: it would arrive as {}. Submit an array or an object.';
-  if (kind === 'function' || kind === 'symbol') return `JSON cannot hold a ${kind}. Submit data.`;
-  if (kind !== 'number' || Number.isFinite(payload)) return undefined;
-  return `JSON cannot hold ${String(payload)}: it would arrive as null. Submit null, or a text.`;
 }
 
 /** The task that a submission asks for. Its id is its own, or that of its key, or a new one. */
