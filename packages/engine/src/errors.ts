@@ -29,7 +29,7 @@ export const errorCodes = {
     'The store cannot be reached, or did not answer in time. Trying again with the same id is safe.',
   STORE_READ_ONLY: 'The store can be read but not written.',
   STORE_DENIED:
-    'The server does not let this program in: its user, its password or a certificate is not taken. The message says which setting to correct.',
+    'The server does not let this program in: its user, its password, its database or a certificate is not taken. The message says which setting to correct.',
   STORE_FULL: 'The disk of the store is full.',
   STORE_CORRUPT: 'The file is damaged, or is not a database.',
   STORE_FILE_LOST:

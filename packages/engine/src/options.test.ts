@@ -260,7 +260,7 @@ describe('a query', () => {
     [{ status: 'pendng', limit: 1 }, 'pending, retried, done, failed, cancelled'],
     [{ lane: 5, limit: 1 }, 'A text of 1 to 500'],
     [{ before: 'x', limit: 1 }, 'before has to be a whole number'],
-    [{ messageId: 'x', limit: 1 }, 'is not a UUID'],
+    [{ messageId: 'x', limit: 1 }, "'x' is not the id of a task"],
     [{}, 'A whole number from 1 to'],
   ])('of tasks is checked: %j', async (query, message) => {
     const error = await thrownBy(() => engine.list(query as never));

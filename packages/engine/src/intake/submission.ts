@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { Duration, Policy } from 'redrive';
 import { durationMs } from 'redrive/internal';
 import { EngineError, type EngineErrorCode } from '../errors.ts';
@@ -192,7 +193,8 @@ export function conflictRule({
   dedupeKey,
 }: Pick<SubmitOptions, 'onConflict' | 'id' | 'dedupeKey'>): { onConflict?: 'reject' } {
   if (onConflict !== undefined && onConflict !== 'duplicate' && onConflict !== 'reject') {
-    throw refused('INVALID_TASK', 'onConflict', "It is 'duplicate' or 'reject'.");
+    const message = `${shown(onConflict)} is not known here. Write 'duplicate' or 'reject'.`;
+    throw refused('INVALID_TASK', 'onConflict', message);
   }
   const usual = id === undefined && dedupeKey !== undefined ? 'reject' : 'duplicate';
   return (onConflict ?? usual) === 'reject' ? { onConflict: 'reject' } : {};
@@ -208,25 +210,34 @@ function dueOf({ dueAt, delay }: SubmitOptions, nowMs: number): Due {
   }
   const inMs = Math.ceil(durationMs(delay));
   if (inMs <= MAX_AHEAD_MS) return { inMs };
-  throw refused(
-    'INVALID_TASK',
-    'delay',
-    "A duration is needed, ms or a text such as '30s', '5m', '1h', '1d', of at most ten years.",
-  );
+  const message = Number.isNaN(inMs)
+    ? `${shown(delay)} is not a duration. Write ms, or '30s', '5m', '1h'.`
+    : `${shown(delay)} is too long. A delay is at most ten years.`;
+  throw refused('INVALID_TASK', 'delay', message);
 }
 
 const MAX_LIST = 10_000;
 
+/** An id that is given to a new task. */
 export function checkedId(id: unknown): string {
+  return uuidIn(id, 'is not a UUID. Leave it out, or use dedupeKey for a key of your own.');
+}
+
+/** The id of a task that is there already. */
+export function knownId(id: unknown): string {
+  return uuidIn(id, 'is not the id of a task. Pass the `id` that submit gave you.');
+}
+
+function uuidIn(id: unknown, fault: string): string {
   if (typeof id === 'string' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) {
     return id.toLowerCase();
   }
-  const found = typeof id === 'string' ? `'${id.slice(0, 60)}'` : `a ${typeof id}`;
-  throw refused(
-    'INVALID_ID',
-    'id',
-    `${found} is not a UUID. Leave it out, or use dedupeKey for a key of your own.`,
-  );
+  throw refused('INVALID_ID', 'id', `${shown(id)} ${fault}`);
+}
+
+/** A value that is at fault, as its writer knows it. */
+function shown(value: unknown): string {
+  return typeof value === 'string' ? `'${value.slice(0, 60)}'` : inspect(value).slice(0, 60);
 }
 
 const MAX_ATTEMPTS = 1_000_000_000;
@@ -333,7 +344,8 @@ export function checkedKey(key: string, path: string): string {
 function checkedOnDead(onDead: unknown): { onDead?: 'release' } {
   if (onDead === 'release') return { onDead };
   if (onDead === 'block') return {};
-  throw refused('INVALID_TASK', 'onDead', "It is 'block' or 'release'.");
+  const message = `${shown(onDead)} is not known here. Write 'block' or 'release'.`;
+  throw refused('INVALID_TASK', 'onDead', message);
 }
 
 export function checkedContext(context: TaskContext): TaskContext {
@@ -367,11 +379,12 @@ export function timeOf(
   // Not whatever can be made a number: null would mean 1970, and expire at once.
   const ms = time instanceof Date ? time.getTime() : time;
   if (typeof ms === 'number' && ms >= 0 && ms <= nowMs + MAX_AHEAD_MS) return Math.floor(ms);
-  throw refused(
-    'INVALID_TASK',
-    path,
-    'A Date or ms since the epoch is needed, at most ten years from now.',
-  );
+  const isAhead = typeof ms === 'number' && ms > nowMs;
+  const hint = path === 'dueAt' ? '; for a wait use `delay`' : '';
+  const message = isAhead
+    ? `${shown(time)} is too late. A time is at most ten years from now.`
+    : `${shown(time)} is no time. Give a Date or ms since the epoch${hint}.`;
+  throw refused('INVALID_TASK', path, message);
 }
 
 /** Why a value cannot be written as JSON. The platform's own words for a deep value are about its call stack. */
