@@ -170,7 +170,7 @@ describe('a handler', () => {
     const wishes = [retryIn('5m'), snooze('1h'), giveUp('no such article')];
     const starts: number[] = [];
     const engine = createTestEngine();
-    engine.handle(name, { idempotent: name === 'idempotent' }, (_: unknown) => {
+    engine.handle(name, { idempotent: name === 'idempotent' }, () => {
       starts.push(engine.clock.monotonic());
       throw wishes[starts.length - 1] as unknown as Error;
     });

@@ -16,7 +16,7 @@ const MAX_DEPTH = 500;
  */
 export function jsonLoss(value: unknown, path: string): JsonLoss | undefined {
   const found = lossIn(value, 0);
-  return found && { path: [path, ...found.keys.reverse()].join('.'), message: found.message };
+  return found && { path: [path, ...found.keys.toReversed()].join('.'), message: found.message };
 }
 
 /** The keys from the innermost to the outermost: they are gathered on the way back. */
