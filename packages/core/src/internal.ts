@@ -25,7 +25,7 @@ export {
 export { overlay, type PolicyLayer } from './policy/overlay.ts';
 export { defined } from './policy/policy.ts';
 export { hash64, unitRandom } from './policy/random.ts';
-export { jsonLoss } from './idempotency/json-loss.ts';
+export { type JsonLoss, jsonLoss } from './idempotency/json-loss.ts';
 export { isIdempotencyStore } from './idempotency/store.ts';
 export { answerOf, claimOf, isHeldBy, type KeyEntry, recordedOf } from './idempotency/entry.ts';
 export { freshId, reportFault, systemClock } from './system.ts';

@@ -13,6 +13,7 @@ import { memory } from '@redrive/engine/memory';
 const engine = createEngine<object>({ store: memory() })
   .handle('invoice', (invoice: { id: number; lines?: string[] }) => invoice.id)
   .handle('mail', (text: string) => text);
+const told = createEngine<{ resize: { width: number } }>({ store: memory() });
 const open = createEngine({ store: memory() }).handle('invoice', (invoice: { id: number }) => invoice.id);
 `;
 
@@ -70,6 +71,12 @@ const calls: [call: string, at: string, says: string][] = [
     'dueAt',
     "Type 'string' is not assignable to type 'number | Date'",
   ],
+  [
+    "told.handle('resize', (size: { width: string }) => size.width)",
+    '(size',
+    "'(size: { width: string; }) => string' is not assignable to parameter of type 'Handler<{ width: string; }> & Handler<{ width: number; }>'",
+  ],
+  ["told.handle('resize', (size) => size.widht)", 'widht', "Did you mean 'width'?"],
   ["engine.submitMany([{ to: 'mail' }])", "{ to: 'mail' }", "Property 'payload' is missing"],
 ];
 

@@ -1,4 +1,4 @@
-import { checkObject as checkOptionsObject } from 'redrive/internal';
+import { Calls } from './calls.ts';
 import { checkSource, type SourceOptions, SourceConsumer } from './intake/consumer.ts';
 import type { Executor } from './dispatch/executor.ts';
 import type { Directory } from './dispatch/directory.ts';
@@ -10,6 +10,7 @@ import { byOf } from './inbox/selection.ts';
 import { type EngineOptions, type EngineSettings, engineSettings } from './engine-options.ts';
 import type { EntryHook } from './inbox/entry-hook.ts';
 import { EngineError, isUnavailable, noTransactions, stoppedError } from './errors.ts';
+import { givenHandler } from './dispatch/handler-options.ts';
 import type { Handler } from './dispatch/handlers.ts';
 import type { Host } from './host.ts';
 import type { Intake } from './intake/intake.ts';
@@ -29,13 +30,7 @@ import type { Census, Store } from './ports/store.ts';
 import type { Pruner } from './pruner.ts';
 import type { FailureReport, Reported, Reporter } from './intake/report.ts';
 import type { Settler } from './dispatch/settler.ts';
-import {
-  checkedLane,
-  destinationOf,
-  type Submission,
-  type SubmitOptions,
-  txOf,
-} from './intake/submission.ts';
+import { checkedLane, type Submission, type SubmitOptions, txOf } from './intake/submission.ts';
 import { checkList, checkObject } from './intake/submission-faults.ts';
 import { firstDue, type Submitted, type Submitter } from './intake/submitter.ts';
 import type { Destination, Task } from './model/task.ts';
@@ -78,8 +73,9 @@ export class DurableEngine {
   readonly #ending = new AbortController();
   /** Somebody asked twice to stop. */
   readonly #hurry = new AbortController();
+  readonly #calls = new Calls();
   readonly #shared: Shared;
-  #opened: Promise<void> | undefined;
+  #opening: Promise<void> | undefined;
   #started: Promise<void> | undefined;
   #stopped: Promise<void> | undefined;
   #unwatch: (() => void)[] = [];
@@ -108,7 +104,7 @@ export class DurableEngine {
     this.#runner = parts.runner;
     this.#hook = parts.hook;
     this.#unserved = parts.unserved;
-    this.inbox = parts.inbox;
+    this.inbox = this.#calls.ofAll(parts.inbox);
     this.#actions = new TaskActions(opened, (...about) => {
       parts.observer.acted(...about);
       // A bulk job may have waited for this.
@@ -117,14 +113,7 @@ export class DurableEngine {
   }
 
   handle(name: string, ...rest: [Handler<never>] | [HandlerOptions, Handler<never>]): this {
-    if (typeof name !== 'string' || destinationOf(name).kind !== 'handler') {
-      throw new EngineError('INVALID_ENGINE', 'A handler has a name, which is not a URL.');
-    }
-    const run = rest.at(-1) as Handler<never>;
-    const options = rest.length > 1 ? (rest[0] as HandlerOptions) : {};
-    checkOptionsObject(`The handler '${name}'`, options);
-    const { schema, idempotent, ...lane } = options;
-    this.#dispatcher.expect([this.#directory.add(name, lane, { schema, run }, idempotent)]);
+    this.#dispatcher.expect([this.#directory.add(name, givenHandler(name, rest))]);
     return this;
   }
 
@@ -135,12 +124,13 @@ export class DurableEngine {
   ): Promise<Submitted> {
     checkObject(options, 'The options of a submit');
     const { tx, ...rest } = options;
-    await this.#ready(tx);
     const submission = { ...rest, to, payload };
-    const arrival = await this.#patiently(async () => this.#submitter.prepare(submission), tx);
-    const status = await this.#patiently(() => this.#add(arrival, tx), tx);
-    this.#wereAccepted([arrival], [status]);
-    return this.#submitter.answerOf(arrival, status);
+    return this.#intoStore(tx, async () => {
+      const arrival = await this.#patiently(async () => this.#submitter.prepare(submission), tx);
+      const status = await this.#patiently(() => this.#add(arrival, tx), tx);
+      this.#wereAccepted([arrival], [status]);
+      return this.#submitter.answerOf(arrival, status);
+    });
   }
 
   async submitMany(
@@ -149,24 +139,25 @@ export class DurableEngine {
   ): Promise<(Submitted | Rejected)[]> {
     const tx = txOf(options);
     checkList(tasks, 'The tasks of submitMany');
-    await this.#ready(tx);
-    return this.#submitter.many(tasks, async (arrivals) => {
+    const storeBatch = async (arrivals: readonly Arrival[]) => {
       const store = () =>
         tx === undefined ? this.#intake.storeAll(arrivals) : this.#intake.store(arrivals, tx);
       const results = await this.#patiently<Awaited<ReturnType<typeof store>>>(store, tx);
       this.#wereAccepted(arrivals, results);
       return results;
-    });
+    };
+    return this.#intoStore(tx, () => this.#submitter.many(tasks, storeBatch));
   }
 
   async report(failures: readonly FailureReport[]): Promise<(Reported | Rejected)[]> {
     checkList(failures, 'The failures of a report');
-    await this.#ready(undefined);
-    const results = await this.#reporter.many(failures, (arrivals) =>
-      this.#patiently(() => this.#intake.storeAll(arrivals), undefined),
-    );
-    if (results.some(({ status }) => status === 'failed')) this.#outbox.wake();
-    return results;
+    const storeBatch = (arrivals: readonly Arrival[]) =>
+      this.#patiently(() => this.#intake.storeAll(arrivals), undefined);
+    return this.#intoStore(undefined, async () => {
+      const results = await this.#reporter.many(failures, storeBatch);
+      if (results.some(({ status }) => status === 'failed')) this.#outbox.wake();
+      return results;
+    });
   }
 
   consume(source: SourceOptions): void {
@@ -197,75 +188,74 @@ export class DurableEngine {
   }
 
   cancel(id: string, to?: string | Destination, options?: By) {
-    return this.#actions.change('cancel', id, to, options, cancel);
+    return this.#calls.run(() => this.#actions.change('cancel', id, to, options, cancel));
   }
 
-  async expedite(id: string, to?: string | Destination, options?: By) {
-    const result = await this.#actions.change('expedite', id, to, options, expedite);
-    const task = result === 'expedited' ? await this.get(id, to) : undefined;
-    if (task) this.#dispatcher.expect([task.lane]);
-    return result;
+  expedite(id: string, to?: string | Destination, options?: By) {
+    return this.#calls.run(async () => {
+      const result = await this.#actions.change('expedite', id, to, options, expedite);
+      const task = result === 'expedited' ? await this.#actions.get(id, to) : undefined;
+      if (task) this.#dispatcher.expect([task.lane]);
+      return result;
+    });
   }
 
   succeeded(id: string, to?: string | Destination, options?: By) {
-    return this.#actions.change('succeeded', id, to, options, succeed);
+    return this.#calls.run(() => this.#actions.change('succeeded', id, to, options, succeed));
   }
 
   get(id: string, to?: string | Destination): Promise<Task | undefined> {
-    return this.#actions.get(id, to);
+    return this.#calls.run(() => this.#actions.get(id, to));
   }
 
   async list(query: TaskQuery): Promise<Task[]> {
     const checked = checkedTaskQuery(query);
-    await this.#open();
     // Wake-ups of delay queues are nobody's retries: only who asks for their lane sees them.
     const others = query.lane === undefined ? { exceptKind: DELAY_QUEUE_KIND } : {};
-    return this.#store.list({ ...others, ...checked });
+    return this.#opened(() => this.#store.list({ ...others, ...checked }));
   }
 
   async lanes(query?: LaneQuery) {
     const checked = checkedLaneQuery(query);
-    await this.#open();
-    return this.#laneReporter.list(checked);
+    return this.#opened(() => this.#laneReporter.list(checked));
   }
 
-  async laneCounts() {
-    await this.#open();
-    return this.#laneReporter.counts();
+  laneCounts() {
+    return this.#opened(() => this.#laneReporter.counts());
   }
 
   async pause(lane: string, by?: string): Promise<{ known: boolean }> {
     const who = byOf(by);
-    await this.#open();
-    const known = await this.#laneReporter.knows(checkedLane(lane));
-    await this.#lanes.pause(lane, who.by);
-    this.#observer.acted('pause', { lane, by });
-    return { known };
+    return this.#opened(async () => {
+      const known = await this.#laneReporter.knows(checkedLane(lane));
+      await this.#lanes.pause(lane, who.by);
+      this.#observer.acted('pause', { lane, by });
+      return { known };
+    });
   }
 
   async resume(lane: string, by?: string): Promise<void> {
     byOf(by);
-    await this.#open();
-    await this.#lanes.resume(checkedLane(lane));
-    this.#observer.acted('resume', { lane, by });
-    this.#dispatcher.expect([lane]);
+    return this.#opened(async () => {
+      await this.#lanes.resume(checkedLane(lane));
+      this.#observer.acted('resume', { lane, by });
+      this.#dispatcher.expect([lane]);
+    });
   }
 
   watchLane(lane: string, watched: WatchedLane): () => void {
     return this.#lanes.watched.add(checkedLane(lane), watched);
   }
 
-  async census(): Promise<Census> {
-    await this.#open();
-    return this.#store.census();
+  census(): Promise<Census> {
+    return this.#opened(() => this.#store.census());
   }
 
   readonly audit: Engine['audit'] = (entry) => this.#trail.writeSoon(entry);
 
   async auditEvents(query: AuditQuery): Promise<AuditPage> {
     const checked = checkedAuditQuery(query);
-    await this.#open();
-    return this.#trail.read(checked);
+    return this.#opened(() => this.#trail.read(checked));
   }
 
   stats(): EngineStats {
@@ -298,6 +288,7 @@ export class DurableEngine {
     // First what may fail, so that a start that is refused has begun nothing.
     for (const source of this.#sources) await source.start();
     if (!this.#dispatches) return;
+    this.#unserved.started((lane) => this.#directory.serves(lane));
     this.#dispatcher.start();
     this.#pruner.start();
     this.#outbox.start();
@@ -310,16 +301,18 @@ export class DurableEngine {
       this.#executor.abortAll();
       await within(this.#host, ABORT_MS, drained);
     }
+    this.#calls.end();
     this.#ending.abort();
     this.#executor.close();
     await closeAll(this.#host, CLOSE_MS, [
       () => this.#trail.close(),
       () => this.#directory.close(),
-      () => (this.#opened ? this.#store.close() : Promise.resolve()),
+      () => (this.#opening ? this.#store.close() : Promise.resolve()),
     ]);
   }
 
   async #drain(): Promise<void> {
+    const called = this.#calls.drain();
     // Whoever stops it has the error of the start from the start.
     await this.#started?.catch(() => undefined);
     for (const end of this.#unwatch) end();
@@ -329,18 +322,22 @@ export class DurableEngine {
       this.#pruner.stop(),
       this.#outbox.stop(),
       this.#runner.stop(),
+      called,
     ]);
     await this.#executor.idle();
     await this.#hook?.stop();
   }
 
   #open(): Promise<void> {
-    if (this.#stopped) return Promise.reject(stoppedError());
-    this.#opened ??= this.#openStore().catch((error: unknown) => {
-      this.#opened = undefined;
+    return (this.#opening ??= this.#openStore().catch((error: unknown) => {
+      this.#opening = undefined;
       throw error;
-    });
-    return this.#opened;
+    }));
+  }
+
+  /** A call that needs the store. */
+  #opened<T>(work: () => Promise<T>): Promise<T> {
+    return this.#calls.run(() => this.#open().then(work));
   }
 
   async #openStore(): Promise<void> {
@@ -359,16 +356,17 @@ export class DurableEngine {
     this.#runner.wake();
   }
 
-  async #ready(tx: unknown): Promise<void> {
+  /** A call that stores something. */
+  async #intoStore<T>(tx: unknown, work: () => Promise<T>): Promise<T> {
     if (tx !== undefined && !this.#store.capabilities.transactions) throw noTransactions();
-    await this.#patiently(() => this.#open(), tx);
+    return this.#calls.run(() => this.#patiently(() => this.#open(), tx).then(work));
   }
 
   /** Waits for a store that is away, where that is wanted; a transaction of the caller's cannot wait. */
   #patiently<T>(work: () => Promise<T>, tx: unknown): Promise<T> {
     if (this.#settings.onUnavailable !== 'wait' || tx !== undefined) return work();
     const by = { host: this.#host, what: 'submitting', isWorthIt: isUnavailable };
-    return persist(work, { ...by, until: this.#ending.signal });
+    return persist(work, { ...by, until: this.#calls.stopping });
   }
 
   async #add(arrival: Arrival, tx: unknown): Promise<Accepted> {
@@ -380,9 +378,8 @@ export class DurableEngine {
 
   /** Wakes the dispatcher once per lane, however many were stored. */
   #wereAccepted(arrivals: readonly Arrival[], results: readonly (Accepted | object)[]): void {
-    const isStarted = this.#dispatches && this.#started !== undefined;
     for (const [lane, inMs] of firstDue(arrivals, results, this.#lanes.nowMs)) {
-      if (!this.#directory.serves(lane)) this.#unserved.saw(lane, isStarted);
+      if (!this.#directory.serves(lane)) this.#unserved.saw(lane);
       else if (this.#dispatches) this.#dispatcher.expect([lane], inMs);
     }
   }

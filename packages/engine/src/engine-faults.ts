@@ -9,6 +9,7 @@ import {
   laneSettings,
 } from './engine-options.ts';
 import { EngineError, isEngineError, type TaskFault } from './errors.ts';
+import { laneNameFault } from './lanes/lane-name.ts';
 import type { Store } from './ports/store.ts';
 
 /** Every option that there is: a slip in a name must not be ignored in silence. */
@@ -124,6 +125,10 @@ function wrongKinds(options: EngineOptions): TaskFault[] {
     if (value === undefined || isTable(value)) continue;
     const message = `The option '${name}' must be an object of objects, such as ${examples[name]}.`;
     faults.push(fault(name, message));
+  }
+  for (const [name] of entriesOf(options.lanes)) {
+    const message = laneNameFault(name);
+    if (message !== undefined) faults.push(fault(`lanes.${name}`, message));
   }
   if (log !== undefined && typeof log?.warn !== 'function') {
     faults.push(

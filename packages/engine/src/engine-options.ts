@@ -201,19 +201,20 @@ export function isOn(name: string, given: unknown): boolean {
   );
 }
 
-/** `attemptTimeout` is that of the lane's whole policy. */
+/** `attemptTimeout` is that of the lane's whole policy; `what` is at fault, in the words of whoever wrote the options. */
 export function laneSettings(
   options: LaneOptions,
   leaseMs: number,
   attemptTimeout?: number,
+  what = 'The lane',
 ): LaneSettings {
-  checkObject('The lane', options);
+  checkObject(what, options);
   const { policy: _, rate, ...data } = options;
   const timeoutOfPolicy = attemptTimeout === undefined ? {} : { timeout: attemptTimeout };
   const faults: Fault[] = [];
   const rated = rate === undefined ? {} : { rate: laneRate(rate, faults) };
   const all = { ...timeoutOfPolicy, ...data };
-  const given = checked(all, laneFields, 'The lane has faults:', faults, laneOthers);
+  const given = checked(all, laneFields, `${what} has faults:`, faults, laneOthers);
   const { concurrency, timeout, failures, openFor } = given as Record<
     keyof typeof laneFields,
     number

@@ -10,6 +10,7 @@ import type { TransactionClient } from './ports/schedule.ts';
 import type { InputOf, OutputOf } from './dispatch/standard-schema.ts';
 import type { Submission } from './intake/submission.ts';
 import type { Submitted } from './intake/submitter.ts';
+import { createTestEngine } from './testing/index.ts';
 
 const schemas = {
   zod: z.object({ id: z.coerce.number<string>() }),
@@ -124,6 +125,36 @@ describe('an engine', () => {
     expectToCompile(() => engine.submit('orders', { id: '7' }));
     // @ts-expect-error there is no such handler
     expectToCompile(() => engine.submit('mails', 'a'));
+  });
+
+  it('gives a handler the payload that it was told of', () => {
+    const schema = z.object({ id: z.number() });
+    const told = createEngine<{ orders: Order; names: string }>({ store: memory() });
+    const test = createTestEngine<{ orders: Order; names: string }>();
+    expectToCompile(() => {
+      told.handle('orders', (order) => expectTypeOf(order).toEqualTypeOf<Order>());
+      told.handle('orders', { timeout: '5s' }, async (order, { attempt }) => {
+        expectTypeOf(order).toEqualTypeOf<Order>();
+        expectTypeOf(attempt).toEqualTypeOf<number>();
+      });
+      told.handle('orders', (order: { id?: number }) => order.id);
+      told.handle('orders', { schema }, ({ id }) => id);
+      told.handle('others', (other) => expectTypeOf(other).toEqualTypeOf<unknown>());
+      told.handle('others', (other: number) => other);
+      test.handle('orders', (order) => expectTypeOf(order).toEqualTypeOf<Order>());
+      const after = told.handle('orders', (order) => order.id);
+      return after.submit('orders', { id: 7 });
+    });
+    expectToCompile(() => {
+      // @ts-expect-error an order is no text
+      told.handle('orders', (order: string) => order);
+      // @ts-expect-error an order is no text
+      told.handle('orders', { timeout: '5s' }, (order: string) => order);
+      // @ts-expect-error the schema takes no text
+      told.handle('names', { schema }, ({ id }) => id);
+      // @ts-expect-error an order is no text
+      test.handle('orders', (order: string) => order);
+    });
   });
 
   it('that is told of nothing takes any name', () => {

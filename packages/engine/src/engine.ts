@@ -62,6 +62,14 @@ export type Elsewhere = `http://${string}` | `https://${string}` | Destination;
 /** What a destination takes. One signature for all of them: of several, the compiler would explain the wrong one. */
 export type PayloadTo<To, Tasks> = To extends keyof Tasks ? Tasks[To] : unknown;
 
+/** No demand where the payload that a handler takes fits what will be submitted to it. Otherwise the compiler explains it by `Fit`. */
+export type Takes<Name, Tasks, Payload, Fit> =
+  unknown extends PayloadTo<Name, Tasks>
+    ? unknown
+    : [PayloadTo<Name, Tasks>] extends [Payload]
+      ? unknown
+      : Fit;
+
 /** One of many: each is held to the payload of its own handler. */
 export interface SubmissionTo<To, Tasks> extends SubmitOptions {
   to: To;
@@ -78,17 +86,21 @@ export interface Engine<Tasks extends object = Record<string, unknown>, Tx = und
   /** Registers the work for tasks of this name. Returns the engine, which now knows the payload's type. */
   handle<Name extends string, Schema extends StandardSchema, Idempotent extends boolean = false>(
     name: Name,
-    options: HandlerOptions & { schema: Schema; idempotent?: Idempotent },
+    options: HandlerOptions & {
+      schema: Schema & Takes<Name, Tasks, InputOf<Schema>, StandardSchema<PayloadTo<Name, Tasks>>>;
+      idempotent?: Idempotent;
+    },
     run: Handler<OutputOf<Schema>, ContextOf<Idempotent, Tx>>,
   ): Engine<Tasks & Record<Name, InputOf<Schema>>, Tx>;
-  handle<Name extends string, Payload, Idempotent extends boolean = false>(
+  handle<Name extends string, Payload = PayloadTo<Name, Tasks>, Idempotent extends boolean = false>(
     name: Name,
     options: HandlerOptions & { schema?: undefined; idempotent?: Idempotent },
-    run: Handler<Payload, ContextOf<Idempotent, Tx>>,
+    run: Handler<Payload, ContextOf<Idempotent, Tx>> &
+      Takes<Name, Tasks, Payload, Handler<PayloadTo<Name, Tasks>, ContextOf<Idempotent, Tx>>>,
   ): Engine<Tasks & Record<Name, Payload>, Tx>;
-  handle<Name extends string, Payload>(
+  handle<Name extends string, Payload = PayloadTo<Name, Tasks>>(
     name: Name,
-    run: Handler<Payload>,
+    run: Handler<Payload> & Takes<Name, Tasks, Payload, Handler<PayloadTo<Name, Tasks>>>,
   ): Engine<Tasks & Record<Name, Payload>, Tx>;
 
   /** Stores a task. Resolves after a durable commit; with `tx`, it is part of that transaction. */

@@ -29,7 +29,7 @@ export const errorCodes = {
     'The store cannot be reached, or did not answer in time. Trying again with the same id is safe.',
   STORE_READ_ONLY: 'The store can be read but not written.',
   STORE_DENIED:
-    'The server refused the connection because of the user, the password or a certificate. The message names the setting to correct.',
+    'The server refused the connection because of the user, the password, the database or a certificate. The message names the setting to correct.',
   STORE_FULL: 'The disk of the store is full.',
   STORE_CORRUPT: 'The file is damaged, or is not a database.',
   STORE_FILE_LOST:

@@ -15,6 +15,7 @@ export {
   type Rejected,
   type SourceReport,
   type SubmissionTo,
+  type Takes,
 } from './engine.ts';
 export type { EngineOptions, InboxOptions, LaneOptions } from './engine-options.ts';
 export { type Difference, differenceOf } from './model/difference.ts';

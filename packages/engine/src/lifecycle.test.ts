@@ -1,7 +1,12 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { seededRandom, virtualClock } from 'redrive/testing';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { memory } from './adapters/memory/index.ts';
-import { createEngine } from './engine.ts';
+import { sqlite } from './adapters/sqlite/index.ts';
+import { createEngine, type Engine } from './engine.ts';
+import { EngineError } from './errors.ts';
 import type { EngineOptions } from './engine-options.ts';
 import type { HandlerContext } from './dispatch/handlers.ts';
 import type { Log } from './host.ts';
@@ -133,6 +138,56 @@ describe('stop', () => {
     await expect(engine.submit('a', 1)).rejects.toMatchObject(stopped);
     await expect(engine.get('a')).rejects.toMatchObject(stopped);
     await expect(engine.pause('handler:a')).rejects.toMatchObject(stopped);
+  });
+
+  const calls: [string, (engine: Engine) => Promise<unknown>][] = [
+    ['submit', (engine) => engine.submit('a', 1)],
+    ['submitMany', (engine) => engine.submitMany([{ to: 'a', payload: 1 }])],
+    ['get', (engine) => engine.get('00000000-0000-4000-8000-000000000000')],
+    ['cancel', (engine) => engine.cancel('00000000-0000-4000-8000-000000000000')],
+    ['list', (engine) => engine.list({ limit: 9 })],
+    ['lanes', (engine) => engine.lanes()],
+    ['pause', (engine) => engine.pause('handler:a')],
+    ['inbox.items', (engine) => engine.inbox.items()],
+  ];
+
+  it.each(calls)('waits for %s, whose call opens the store', async (_, call) => {
+    const file = join(mkdtempSync(join(tmpdir(), 'redrive-stop-')), 'tasks.db');
+    onTestFinished(() => rmSync(dirname(file), { recursive: true, force: true }));
+    for (const store of [sqlite(file), memory()]) {
+      const engine = createEngine({ store, log: silent });
+      const called = call(engine);
+      await Promise.all([engine.stop(), called]);
+      await expect(call(engine)).rejects.toMatchObject({ code: 'ENGINE_STOPPED' });
+    }
+  });
+
+  it('has stored what was being submitted when it came', async () => {
+    const { engine, store } = stage();
+    const submitted = engine.submit('a', 1);
+    await engine.stop();
+    expect(await submitted).toMatchObject({ status: 'accepted' });
+    expect(await store.list({ limit: 9 })).toHaveLength(1);
+  });
+
+  it('tells a call that outlasts the grace that the engine was stopped', async () => {
+    const { clock, engine, store } = stage({ grace: '2s' });
+    let fail = nothing as (error: Error) => void;
+    store.open = () =>
+      new Promise((_, reject) => {
+        fail = reject;
+      });
+    store.close = async () =>
+      fail(new EngineError('STORE_UNAVAILABLE', 'it is not open: call open() first'));
+    const submitted = engine.submit('a', 1);
+    const state = watched(submitted);
+    const stopped = engine.stop();
+    await clock.advance(1999);
+    expect(state.isOver).toBe(false);
+    const ended = submitted.catch((error: unknown) => error);
+    await clock.advance('10s');
+    await stopped;
+    expect(await ended).toMatchObject({ code: 'ENGINE_STOPPED' });
   });
 
   it('waits for what runs and gives back what was not started', async () => {

@@ -222,6 +222,33 @@ describe('createEngine', () => {
     expect(faultsOf({ store, ...part })).toEqual(Object.keys(part));
   });
 
+  it('refuses the name of a handler for that of its lane, as pause does', async () => {
+    const error = await thrownBy(() =>
+      createEngine({ store, lanes: { mail: { concurrency: 1 } } }),
+    );
+    expect(error).toMatchObject({ code: 'INVALID_ENGINE', faults: [{ path: 'lanes.mail' }] });
+    expect(String(error)).toContain("'mail' is not a lane. Did you mean 'handler:mail'?");
+    const paused = await thrownBy(() => engine.pause('mail'));
+    expect(String(paused)).toContain("'mail' is not a lane. Did you mean 'handler:mail'?");
+    const url = await thrownBy(() => createEngine({ store, lanes: { 'https://a.test/b': {} } }));
+    expect(String(url)).toContain("Did you mean 'https://a.test'?");
+  });
+
+  it('names the lane or the handler that has faults', async () => {
+    const wrong = { concurrency: 0 };
+    const lane = await thrownBy(() => createEngine({ store, lanes: { 'handler:a': wrong } }));
+    expect(String(lane)).toContain("The lane 'handler:a' has faults:");
+    const all = await thrownBy(() => createEngine({ store, lane: wrong }));
+    expect(String(all)).toContain('The option `lane` has faults:');
+    const handler = await thrownBy(() => engine.handle('m2', wrong, () => 1));
+    expect(String(handler)).toContain("The handler 'm2' has faults:");
+  });
+
+  it('says that options come before the function', async () => {
+    const late = await thrownBy(() => engine.handle('m3', (() => 1) as never, {} as never));
+    expect(String(late)).toContain('Options come before the function: handle(name, options, fn).');
+  });
+
   it('leaves an error with one fault as it is', async () => {
     const error = await thrownBy(() => createEngine({ store, lease: 'soon' } as never));
     expect(isConfigError(error) && error.faults).toMatchObject([{ path: 'lease' }]);
@@ -233,7 +260,7 @@ describe('a query', () => {
     [{ status: 'pendng', limit: 1 }, 'pending, retried, done, failed, cancelled'],
     [{ lane: 5, limit: 1 }, 'A text of 1 to 500'],
     [{ before: 'x', limit: 1 }, 'before has to be a whole number'],
-    [{ messageId: 'x', limit: 1 }, 'is not a UUID'],
+    [{ messageId: 'x', limit: 1 }, "'x' is not the id of a task"],
     [{}, 'A whole number from 1 to'],
   ])('of tasks is checked: %j', async (query, message) => {
     const error = await thrownBy(() => engine.list(query as never));

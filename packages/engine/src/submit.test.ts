@@ -480,14 +480,14 @@ it('what lets its followers pass says so in one of two words', async () => {
   const engine = createTestEngine().handle('any', nothing);
   const options = { orderingKey: 'k', onDead: 'pass' } as object;
   await expect(engine.submit('any', 1, options)).rejects.toMatchObject({
-    faults: [{ path: 'onDead', message: "It is 'block' or 'release'." }],
+    faults: [{ path: 'onDead', message: "'pass' is not known here. Write 'block' or 'release'." }],
   });
 });
 
 describe('a payload that JSON would lose without a word', () => {
   it.each([
-    [new Map([['a', 1]]), 'a Map or a Set'],
-    [new Set([1]), 'a Map or a Set'],
+    [new Map([['a', 1]]), 'a Map'],
+    [new Set([1]), 'a Set'],
     [() => 1, 'a function'],
     [NaN, 'NaN'],
     [-Infinity, '-Infinity'],
@@ -498,4 +498,25 @@ describe('a payload that JSON would lose without a word', () => {
       message: expect.stringContaining(`JSON cannot hold ${word}`) as string,
     });
   });
+});
+
+it.each<[Record<string, unknown>, string]>([
+  [{ onConflict: 'ignore' }, "'ignore' is not known here. Write 'duplicate' or 'reject'."],
+  [{ onDead: 'skip' }, "'skip' is not known here. Write 'block' or 'release'."],
+  [{ delay: '1 hour' }, "'1 hour' is not a duration. Write ms, or '30s', '5m', '1h'."],
+  [{ delay: '9999d' }, "'9999d' is too long. A delay is at most ten years."],
+  [{ dueAt: '1h' }, "'1h' is no time. Give a Date or ms since the epoch; for a wait use `delay`."],
+  [{ expiresAt: '1h' }, "'1h' is no time. Give a Date or ms since the epoch."],
+  [{ dueAt: 1e15 }, '1000000000000000 is too late. A time is at most ten years from now.'],
+])('what is wrong with %o is said with its value and what is allowed', async (options, said) => {
+  const engine = createEngine({ store: memory() });
+  await expect(engine.submit('a', 1, options)).rejects.toThrow(said);
+});
+
+it('an id that is none is told apart: of a new task, and of one that is asked for', async () => {
+  const engine = createEngine({ store: memory() });
+  const unknown = "'nope' is not the id of a task. Pass the `id` that submit gave you.";
+  await expect(engine.get('nope')).rejects.toThrow(unknown);
+  await expect(engine.cancel('nope')).rejects.toThrow(unknown);
+  await expect(engine.submit('a', 1, { id: 'nope' })).rejects.toThrow("'nope' is not a UUID.");
 });

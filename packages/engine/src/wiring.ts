@@ -111,7 +111,11 @@ export function wire(
   const { handlers } = directory;
   const canOrder = store.capabilities.ordering;
   const checks = { host, policies, handlers, deliveryOf, policyOf, maxPayloadBytes, nowMs };
-  const unserved = new UnservedLanes(host.log, handlers);
+  const unserved = new UnservedLanes({
+    log: host.log,
+    handlers,
+    dispatches: options.dispatch !== false,
+  });
   const warningFor = (lane: string) =>
     directory.serves(lane) ? undefined : unserved.warningFor(lane);
   const submitter = new Submitter({ ...checks, canOrder, warningFor });

@@ -1,32 +1,26 @@
-const MAX_SHOWN = 100;
-
-/**
- * What JSON would drop from a value without an error, and where: "a Map at items[2].tags", "NaN at total". JSON writes a Map or
- * a Set as `{}`, and NaN or Infinity as null. Undefined where nothing of the kind is found.
- *
- * For values that `JSON.stringify` has written: a value that contains itself has no end. What has a `toJSON` is left to it.
- */
-export function jsonLoss(value: unknown): string | undefined {
-  const found = lossIn(value);
-  if (found === undefined) return undefined;
-  const path = found.path.replace(/^\./, '').slice(0, MAX_SHOWN);
-  return path === '' ? found.lost : `${found.lost} at ${path}`;
-}
-
-interface Loss {
+/** A value that JSON would replace without a word. */
+export interface JsonLoss {
+  /** `a Map`, `NaN`. */
   lost: string;
+  /** Where: `items.2.tags`, or empty for the value itself. */
   path: string;
 }
 
-function lossIn(value: unknown): Loss | undefined {
+/**
+ * The first value that JSON would replace: a Map or a Set, which it writes as `{}`, NaN or Infinity, which it writes as null. What
+ * has a `toJSON` is left to it. Nothing is allocated where nothing is lost.
+ *
+ * For values that `JSON.stringify` has written: a value that contains itself has no end.
+ */
+export function jsonLoss(value: unknown): JsonLoss | undefined {
   if (typeof value === 'number') {
     return Number.isFinite(value) ? undefined : { lost: String(value), path: '' };
   }
   if (typeof value !== 'object' || value === null) return undefined;
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
-      const loss = lossIn(value[i]);
-      if (loss) return { lost: loss.lost, path: `[${i}]${loss.path}` };
+      const loss = jsonLoss(value[i]);
+      if (loss) return under(String(i), loss);
     }
     return undefined;
   }
@@ -40,8 +34,12 @@ function lossIn(value: unknown): Loss | undefined {
   for (const name in value) {
     // JSON leaves out what an object inherits.
     if (!isPlain && !Object.hasOwn(value, name)) continue;
-    const loss = lossIn((value as Record<string, unknown>)[name]);
-    if (loss) return { lost: loss.lost, path: `.${name}${loss.path}` };
+    const loss = jsonLoss((value as Record<string, unknown>)[name]);
+    if (loss) return under(name, loss);
   }
   return undefined;
+}
+
+function under(name: string, { lost, path }: JsonLoss): JsonLoss {
+  return { lost, path: path === '' ? name : `${name}.${path}` };
 }

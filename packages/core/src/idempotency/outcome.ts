@@ -1,15 +1,16 @@
 import { saidBy, textIn } from '../options/faults.ts';
 import { IdempotencyError, type StoredFailure } from './idempotency-error.ts';
-import { jsonLoss } from './json-loss.ts';
+import { type JsonLoss, jsonLoss } from './json-loss.ts';
 import type { Outcome, StoredRecord } from './store.ts';
 
 const MAX_FAILURE_TEXT = 1024;
+const MAX_PATH = 100;
 
 /** A result as JSON. What JSON cannot carry or is too large becomes a record without the value, which says why. */
 export function outcomeOf(result: unknown, maxBytes: number): Outcome {
   if (result === undefined) return { kind: 'undefined', text: '' };
   let text: string | undefined;
-  let loss: string | undefined;
+  let loss: JsonLoss | undefined;
   try {
     text = JSON.stringify(result);
     loss = jsonLoss(result);
@@ -18,7 +19,10 @@ export function outcomeOf(result: unknown, maxBytes: number): Outcome {
   }
   // Of a function or a symbol nothing is left.
   if (text === undefined) return unstored(`a ${typeof result} cannot be written as JSON`);
-  if (loss !== undefined) return unstored(`JSON would lose ${loss}`);
+  if (loss) {
+    const place = loss.path === '' ? '' : ` at ${loss.path.slice(0, MAX_PATH)}`;
+    return unstored(`JSON would lose ${loss.lost}${place}`);
+  }
   // No character has more than three bytes of UTF-8 for each of its units: most results need not be counted.
   const bytes = text.length * 3 <= maxBytes ? 0 : byteLength(text);
   return bytes > maxBytes

@@ -9,6 +9,7 @@ import {
   laneSettings,
 } from '../engine-options.ts';
 import { EngineError } from '../errors.ts';
+import type { GivenHandler } from './handler-options.ts';
 import { HandlerDelivery, type RegisteredHandler } from './handlers.ts';
 import { OnceRunner, type OnceSettings } from './once.ts';
 import type { Host } from '../host.ts';
@@ -59,10 +60,10 @@ export class Directory {
     ]);
     this.#policy = layered(this.#policyLayers);
     // Faults are said where they were made, not when the first task meets them.
-    laneSettings(this.#ofAll, settings.leaseMs);
-    for (const lane of this.#ofLane.keys()) {
+    laneSettings(this.#ofAll, settings.leaseMs, undefined, 'The option `lane`');
+    for (const [lane, own] of this.#ofLane) {
       this.#policies.set(lane, layered(this.policyLayers(lane)));
-      this.settingsOf(lane);
+      laneSettings(own, settings.leaseMs, undefined, `The lane '${lane}'`);
     }
     const own = new HandlerDelivery(this.handlers, host.log, () => host.clock.now());
     const brokered = this.#brokers.map((broker) => new BrokerDelivery(broker, host));
@@ -77,16 +78,7 @@ export class Directory {
   }
 
   /** The lane of the handler that was added. */
-  add(
-    name: string,
-    lane: LaneOptions,
-    handler: Pick<RegisteredHandler, 'schema' | 'run'>,
-    idempotent?: boolean,
-  ): string {
-    if (typeof handler.run !== 'function') {
-      const order = 'Options come before it: handle(name, options, fn).';
-      throw new EngineError('INVALID_ENGINE', `The handler '${name}' is not a function. ${order}`);
-    }
+  add(name: string, { handler, idempotent, lane }: GivenHandler): string {
     if (this.handlers.has(name)) {
       throw new EngineError('INVALID_ENGINE', `There is a handler '${name}' already.`);
     }
@@ -94,7 +86,7 @@ export class Directory {
     const laneName = laneOf({ kind: 'handler', address: name });
     const { policy, ...limits } = lane;
     const whole = layered(this.policyLayers(laneName, policy));
-    laneSettings(limits, this.#settings.leaseMs);
+    laneSettings(limits, this.#settings.leaseMs, undefined, `The handler '${name}'`);
     // What the engine's own options say of this lane goes before what the handler says.
     this.#ofLane.set(laneName, { ...limits, ...this.#ofLane.get(laneName) });
     if (policy !== undefined) this.#ofHandler.set(laneName, policy);

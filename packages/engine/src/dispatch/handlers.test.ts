@@ -166,6 +166,35 @@ describe('a handler', () => {
     ]);
   });
 
+  it.each(['orders', 'idempotent'])('of %s may throw what it wishes', async (name) => {
+    const wishes = [retryIn('5m'), snooze('1h'), giveUp('no such article')];
+    const starts: number[] = [];
+    const engine = createTestEngine();
+    engine.handle(name, { idempotent: name === 'idempotent' }, () => {
+      starts.push(engine.clock.monotonic());
+      throw wishes[starts.length - 1] as unknown as Error;
+    });
+    await engine.submit(name, 1);
+    await engine.advance('2h');
+    expect(starts).toEqual([0, 300_000, 3_900_000]);
+    expect(await engine.inbox()).toMatchObject([
+      { reason: 'GAVE_UP', failure: { code: 'GAVE_UP', message: 'no such article' } },
+    ]);
+  });
+
+  it('that throws a wish of a later version has failed', async () => {
+    const later = { [Symbol.for('redrive.wish')]: true, type: 'moon' };
+    const engine = createTestEngine({ policy: { maxAttempts: 1 } });
+    engine.handle('orders', () => {
+      throw later as unknown as Error;
+    });
+    await engine.submit('orders', 1);
+    await engine.drain();
+    expect(await engine.inbox()).toMatchObject([
+      { failure: { message: expect.stringContaining('does not know') as string } },
+    ]);
+  });
+
   it('may snooze, which does not count, ten times in a row', async () => {
     let calls = 0;
     const engine = createTestEngine().handle('orders', (naps: number) => {
@@ -232,12 +261,12 @@ describe('registering a handler', () => {
     [
       'no function',
       ['a', { schema: undefined }],
-      "The handler 'a' is not a function. Options come before it: handle(name, options, fn).",
+      "The handler 'a' is not a function. Options come before the function: handle(name, options, fn).",
     ],
     [
       'nothing but a name',
       ['a'],
-      "The handler 'a' is not a function. Options come before it: handle(name, options, fn).",
+      "The handler 'a' is not a function. Options come before the function: handle(name, options, fn).",
     ],
     ['one of the same name', ['taken', () => 1], "There is a handler 'taken' already."],
   ])('refuses %s', (_, args, message) => {

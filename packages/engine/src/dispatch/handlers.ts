@@ -25,7 +25,7 @@ export interface HandlerContext {
   readonly log: Log;
 }
 
-/** The work. What it returns is ignored, unless it is one of `retryIn`, `giveUp`, `snooze`. */
+/** The work. What it returns is ignored, unless it is one of `retryIn`, `giveUp`, `snooze`; those may be thrown too. */
 export type Handler<T, Context = HandlerContext> = (payload: T, context: Context) => unknown;
 
 /** What a handler is told that runs under its idempotency key. */
@@ -73,8 +73,19 @@ export class HandlerDelivery implements Delivery {
       const result = await handler.run(payload as never, context);
       return isWish(result) ? outcomeOf(result) : done;
     } catch (error) {
-      return { type: 'failed', failure: classify(error, { nowMs: this.#nowMs() }) };
+      return this.#thrown(error);
     }
+  }
+
+  /** To throw a wish means the same as to return it. */
+  #thrown(thrown: unknown): Outcome {
+    let error = thrown;
+    try {
+      if (isWish(thrown)) return outcomeOf(thrown);
+    } catch (fault) {
+      error = fault;
+    }
+    return { type: 'failed', failure: classify(error, { nowMs: this.#nowMs() }) };
   }
 }
 

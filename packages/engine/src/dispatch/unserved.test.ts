@@ -82,10 +82,54 @@ describe('a handler that this process does not have', () => {
     await engine.stop();
   });
 
+  it('is said of a lane that is given for a handler', async () => {
+    for (const handlers of [['mail'], []]) {
+      const { engine } = stage(handlers);
+      expect(await engine.submit('handler:mail', 1)).toHaveProperty(
+        'warning',
+        "There is no handler 'handler:mail' in this process, so the task waits for another one. Did you mean 'mail'?",
+      );
+      await engine.stop();
+    }
+  });
+
   it('is remembered for a hundred names at most', async () => {
     const { engine, said } = stage(['invoice']);
     for (let n = 0; n < 120; n++) await engine.submit(`other-${n}`, 1);
     expect(said).toHaveLength(100);
+    await engine.stop();
+  });
+});
+
+describe('a URL in a process without http()', () => {
+  const warning =
+    "This process cannot deliver to 'https://a.test', so the task waits for another one. Add http() to `deliveries`.";
+
+  it('is answered with what is missing, before and after the start', async () => {
+    const { engine, said } = stage(['mail']);
+    expect(await engine.submit('https://a.test/hook', 1)).toMatchObject({ warning });
+    await engine.start();
+    expect(await engine.submit('https://a.test/hook', 1)).toMatchObject({ warning });
+    expect(said).toMatchObject([
+      { message: expect.stringMatching(/Add http\(\) to `deliveries`/) },
+    ]);
+    await engine.stop();
+  });
+
+  it('is said at the start by a process that had nothing to deliver until then', async () => {
+    const { engine, said } = stage([]);
+    expect(await engine.submit('https://a.test/hook', 1)).not.toHaveProperty('warning');
+    expect(said).toEqual([]);
+    await engine.start();
+    expect(said).toMatchObject([{ lane: 'https://a.test' }]);
+    await engine.stop();
+  });
+
+  it('is nothing to say where others deliver', async () => {
+    const { engine, said } = stage(['mail'], { dispatch: false });
+    await engine.start();
+    expect(await engine.submit('https://a.test/hook', 1)).not.toHaveProperty('warning');
+    expect(said).toEqual([]);
     await engine.stop();
   });
 });

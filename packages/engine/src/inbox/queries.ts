@@ -1,7 +1,7 @@
 /** What is asked of the engine about tasks, lanes and events, checked at the edge. */
 import type { LaneQuery } from '../engine.ts';
 import { EngineError } from '../errors.ts';
-import { checkedId, checkedLimit } from '../intake/submission.ts';
+import { knownId, checkedLimit } from '../intake/submission.ts';
 import type { TaskStatus } from '../model/task.ts';
 import type { AuditQuery } from '../ports/audit.ts';
 import type { TaskQuery } from '../ports/schedule.ts';
@@ -29,7 +29,7 @@ export function checkedTaskQuery(query: TaskQuery): TaskQuery {
   }
   if (lane !== undefined) checkedText(lane, 'lane');
   if (before !== undefined) checkedPlace(before, 'before');
-  const id = messageId === undefined ? {} : { messageId: checkedId(messageId) };
+  const id = messageId === undefined ? {} : { messageId: knownId(messageId) };
   return { ...query, ...id, limit: checkedLimit(query.limit) };
 }
 

@@ -9,7 +9,7 @@ import {
   type ItemFilter,
   type ItemState,
 } from '../ports/inbox.ts';
-import { bytesOf, checkedId, destinationOf } from '../intake/submission.ts';
+import { bytesOf, knownId, destinationOf } from '../intake/submission.ts';
 import { type Destination, type Reason, reasons } from '../model/task.ts';
 
 /** Which open items a bulk job takes: a filter, or all of them. An empty filter is refused: it is a slip more often than a wish. */
@@ -81,7 +81,7 @@ export function checkedFilter(filter: object): ItemFilter {
   const checked = Object.fromEntries(given) as ItemFilter;
   return checked.messageId === undefined
     ? checked
-    : { ...checked, messageId: checkedId(checked.messageId) };
+    : { ...checked, messageId: knownId(checked.messageId) };
 }
 
 export function checkedResult(result: unknown): ActResult {

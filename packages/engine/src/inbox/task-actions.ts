@@ -1,7 +1,7 @@
 import type { OperatorFacts } from '../audit/audit-facts.ts';
 import { EngineError } from '../errors.ts';
 import type { By } from './engine-inbox.ts';
-import { checkedId, destinationOf } from '../intake/submission.ts';
+import { knownId, destinationOf } from '../intake/submission.ts';
 import type { Change } from '../model/moves.ts';
 import type { Destination, Task } from '../model/task.ts';
 import type { TaskKey } from '../ports/schedule.ts';
@@ -48,7 +48,7 @@ async function keyOf(
   id: string,
   to: string | Destination | undefined,
 ): Promise<TaskKey | undefined> {
-  const messageId = checkedId(id);
+  const messageId = knownId(id);
   if (to !== undefined) return { messageId, destination: destinationOf(to) };
   const [task, another] = await store.list({ messageId, limit: 2 });
   if (another) {

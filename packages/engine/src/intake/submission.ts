@@ -1,6 +1,8 @@
+import { inspect } from 'node:util';
 import type { Duration, Policy } from 'redrive';
-import { durationMs } from 'redrive/internal';
+import { durationMs, type JsonLoss, jsonLoss } from 'redrive/internal';
 import { EngineError, type EngineErrorCode } from '../errors.ts';
+import { laneNameFault } from '../lanes/lane-name.ts';
 import type { Destination, Due, NewTask, TaskContext } from '../model/task.ts';
 import { laneOf } from '../model/task.ts';
 import { remember } from '../model/remember.ts';
@@ -104,11 +106,15 @@ export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
   let bytes: Uint8Array;
   if (payload instanceof Uint8Array) bytes = payload;
   else {
-    const lost = lostInJson(payload);
-    if (lost !== undefined) throw refused('INVALID_PAYLOAD', 'payload', lost);
+    const kind = typeof payload;
+    if (kind === 'function' || kind === 'symbol') {
+      throw refused('INVALID_PAYLOAD', 'payload', `JSON cannot hold a ${kind}. Submit data.`);
+    }
     let json: string | undefined;
+    let lost: JsonLoss | undefined;
     try {
       json = JSON.stringify(payload);
+      lost = jsonLoss(payload);
     } catch (error) {
       throw refused(
         'INVALID_PAYLOAD',
@@ -116,6 +122,7 @@ export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
         `The payload cannot be written as JSON: ${unwritable(error)} Submit what JSON can hold, or bytes.`,
       );
     }
+    if (lost) throw refusedLoss(lost);
     bytes = json === undefined ? new Uint8Array() : Buffer.from(json);
   }
   if (bytes.length > maxBytes) {
@@ -127,17 +134,6 @@ export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
   }
   // A copy of the caller's own, who may change it before it is stored. Not by slice: that of a Buffer copies nothing.
   return bytes === payload ? new Uint8Array(bytes) : bytes;
-}
-
-/** JSON takes these without a word, and something else arrives. What lies deeper is not looked at: that would cost every submit. */
-function lostInJson(payload: unknown): string | undefined {
-  const kind = typeof payload;
-  if (kind === 'object' && !(payload instanceof Map || payload instanceof Set)) return undefined;
-  if (kind === 'object')
-    return 'JSON cannot hold a Map or a Set: it would arrive as {}. Submit an array or an object.';
-  if (kind === 'function' || kind === 'symbol') return `JSON cannot hold a ${kind}. Submit data.`;
-  if (kind !== 'number' || Number.isFinite(payload)) return undefined;
-  return `JSON cannot hold ${String(payload)}: it would arrive as null. Submit null, or a text.`;
 }
 
 /** The task that a submission asks for. Its id is its own, or that of its key, or a new one. */
@@ -196,7 +192,8 @@ export function conflictRule({
   dedupeKey,
 }: Pick<SubmitOptions, 'onConflict' | 'id' | 'dedupeKey'>): { onConflict?: 'reject' } {
   if (onConflict !== undefined && onConflict !== 'duplicate' && onConflict !== 'reject') {
-    throw refused('INVALID_TASK', 'onConflict', "It is 'duplicate' or 'reject'.");
+    const message = `${shown(onConflict)} is not known here. Write 'duplicate' or 'reject'.`;
+    throw refused('INVALID_TASK', 'onConflict', message);
   }
   const usual = id === undefined && dedupeKey !== undefined ? 'reject' : 'duplicate';
   return (onConflict ?? usual) === 'reject' ? { onConflict: 'reject' } : {};
@@ -212,25 +209,34 @@ function dueOf({ dueAt, delay }: SubmitOptions, nowMs: number): Due {
   }
   const inMs = Math.ceil(durationMs(delay));
   if (inMs <= MAX_AHEAD_MS) return { inMs };
-  throw refused(
-    'INVALID_TASK',
-    'delay',
-    "A duration is needed, ms or a text such as '30s', '5m', '1h', '1d', of at most ten years.",
-  );
+  const message = Number.isNaN(inMs)
+    ? `${shown(delay)} is not a duration. Write ms, or '30s', '5m', '1h'.`
+    : `${shown(delay)} is too long. A delay is at most ten years.`;
+  throw refused('INVALID_TASK', 'delay', message);
 }
 
 const MAX_LIST = 10_000;
 
+/** An id that is given to a new task. */
 export function checkedId(id: unknown): string {
+  return uuidIn(id, 'is not a UUID. Leave it out, or use dedupeKey for a key of your own.');
+}
+
+/** The id of a task that is there already. */
+export function knownId(id: unknown): string {
+  return uuidIn(id, 'is not the id of a task. Pass the `id` that submit gave you.');
+}
+
+function uuidIn(id: unknown, fault: string): string {
   if (typeof id === 'string' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) {
     return id.toLowerCase();
   }
-  const found = typeof id === 'string' ? `'${id.slice(0, 60)}'` : `a ${typeof id}`;
-  throw refused(
-    'INVALID_ID',
-    'id',
-    `${found} is not a UUID. Leave it out, or use dedupeKey for a key of your own.`,
-  );
+  throw refused('INVALID_ID', 'id', `${shown(id)} ${fault}`);
+}
+
+/** A value that is at fault, as its writer knows it. */
+function shown(value: unknown): string {
+  return typeof value === 'string' ? `'${value.slice(0, 60)}'` : inspect(value).slice(0, 60);
 }
 
 const MAX_ATTEMPTS = 1_000_000_000;
@@ -255,11 +261,10 @@ export function checkedLane(lane: unknown): string {
     const message = `'${lane.slice(0, 60)}' is a delay queue, which cannot be paused. To pause notifications, pause notification:urgent or notification:bulk.`;
     throw refused('INVALID_TASK', 'lane', message);
   }
-  if (typeof lane === 'string' && /^[a-z][a-z0-9_-]*:./.test(lane) && isCleanText(lane, MAX_LANE)) {
-    return lane;
-  }
-  const message =
-    "A lane is 'handler:name', 'queue:name', or the origin of a URL ('https://host').";
+  const fault = laneNameFault(lane);
+  if (fault !== undefined) throw refused('INVALID_TASK', 'lane', fault);
+  if (isCleanText(lane as string, MAX_LANE)) return lane as string;
+  const message = `The name of a lane has at most ${MAX_LANE} bytes, of well-formed text without \\0.`;
   throw refused('INVALID_TASK', 'lane', message);
 }
 
@@ -338,7 +343,8 @@ export function checkedKey(key: string, path: string): string {
 function checkedOnDead(onDead: unknown): { onDead?: 'release' } {
   if (onDead === 'release') return { onDead };
   if (onDead === 'block') return {};
-  throw refused('INVALID_TASK', 'onDead', "It is 'block' or 'release'.");
+  const message = `${shown(onDead)} is not known here. Write 'block' or 'release'.`;
+  throw refused('INVALID_TASK', 'onDead', message);
 }
 
 export function checkedContext(context: TaskContext): TaskContext {
@@ -372,11 +378,12 @@ export function timeOf(
   // Not whatever can be made a number: null would mean 1970, and expire at once.
   const ms = time instanceof Date ? time.getTime() : time;
   if (typeof ms === 'number' && ms >= 0 && ms <= nowMs + MAX_AHEAD_MS) return Math.floor(ms);
-  throw refused(
-    'INVALID_TASK',
-    path,
-    'A Date or ms since the epoch is needed, at most ten years from now.',
-  );
+  const isAhead = typeof ms === 'number' && ms > nowMs;
+  const hint = path === 'dueAt' ? '; for a wait use `delay`' : '';
+  const message = isAhead
+    ? `${shown(time)} is too late. A time is at most ten years from now.`
+    : `${shown(time)} is no time. Give a Date or ms since the epoch${hint}.`;
+  throw refused('INVALID_TASK', path, message);
 }
 
 /** Why a value cannot be written as JSON. The platform's own words for a deep value are about its call stack. */
@@ -388,4 +395,11 @@ function unwritable(error: unknown): string {
 
 function refused(code: EngineErrorCode, path: string, message: string): EngineError {
   return new EngineError(code, message, { faults: [{ path, code, message }] });
+}
+
+function refusedLoss({ lost, path }: JsonLoss): EngineError {
+  const message = lost.startsWith('a ')
+    ? `JSON cannot hold ${lost}: it would arrive as {}. Submit an array or an object.`
+    : `JSON cannot hold ${lost}: it would arrive as null. Submit null, or a text.`;
+  return refused('INVALID_PAYLOAD', path === '' ? 'payload' : `payload.${path}`, message);
 }

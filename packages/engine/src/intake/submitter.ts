@@ -27,7 +27,7 @@ export interface Submitted {
   id: string;
   /** `duplicate`: it was there already, and was left as it is. */
   status: 'accepted' | 'duplicate';
-  /** This process has no such handler, and one whose name is nearly the same. The task is stored all the same. */
+  /** This process cannot deliver there, and that may be a slip. The task is stored all the same. */
   warning?: string;
 }
 

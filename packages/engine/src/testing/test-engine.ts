@@ -2,7 +2,14 @@ import { type Clock, ConfigError, type Duration } from 'redrive';
 import { checkNames, durationMs } from 'redrive/internal';
 import { seededRandom } from 'redrive/testing';
 import { memory } from '../adapters/memory/index.ts';
-import { createEngine, type Elsewhere, type Engine, type HandlerOptions } from '../engine.ts';
+import {
+  createEngine,
+  type Elsewhere,
+  type Engine,
+  type HandlerOptions,
+  type PayloadTo,
+  type Takes,
+} from '../engine.ts';
 import type { EngineOptions } from '../engine-options.ts';
 import type { EngineEvent } from '../events.ts';
 import type { Handler } from '../dispatch/handlers.ts';
@@ -29,17 +36,19 @@ export interface TestEngineOptions extends Omit<EngineOptions, 'store' | 'clock'
 export interface TestEngine<Tasks extends object = Record<string, unknown>> extends Engine<Tasks> {
   handle<Name extends string, Schema extends StandardSchema>(
     name: Name,
-    options: HandlerOptions & { schema: Schema },
+    options: HandlerOptions & {
+      schema: Schema & Takes<Name, Tasks, InputOf<Schema>, StandardSchema<PayloadTo<Name, Tasks>>>;
+    },
     run: Handler<OutputOf<Schema>>,
   ): TestEngine<Tasks & Record<Name, InputOf<Schema>>>;
-  handle<Name extends string, Payload>(
+  handle<Name extends string, Payload = PayloadTo<Name, Tasks>>(
     name: Name,
     options: HandlerOptions & { schema?: undefined },
-    run: Handler<Payload>,
+    run: Handler<Payload> & Takes<Name, Tasks, Payload, Handler<PayloadTo<Name, Tasks>>>,
   ): TestEngine<Tasks & Record<Name, Payload>>;
-  handle<Name extends string, Payload>(
+  handle<Name extends string, Payload = PayloadTo<Name, Tasks>>(
     name: Name,
-    run: Handler<Payload>,
+    run: Handler<Payload> & Takes<Name, Tasks, Payload, Handler<PayloadTo<Name, Tasks>>>,
   ): TestEngine<Tasks & Record<Name, Payload>>;
 
   /** Its time. It moves by `advance` only. */

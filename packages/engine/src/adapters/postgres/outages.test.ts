@@ -72,6 +72,38 @@ describePostgres(({ freshDatabase }) => {
       .toBe(1);
   }
 
+  test('a database or a role that does not exist is no outage, and is named', async () => {
+    const missing = new URL(database.url);
+    missing.pathname = '/nope';
+    const stranger = new URL(database.url);
+    stranger.username = 'nobody_here';
+    for (const [url, said] of [
+      [missing, /has no such database \(database "nope" does not exist\).* in the URL/],
+      [stranger, /does not let this program in \(.*nobody_here.*\)\. Check the role/],
+    ] as const) {
+      const store = postgres({ url: url.href });
+      stores.push(store);
+      const error: unknown = await store.open().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: 'STORE_DENIED', message: expect.stringMatching(said) });
+    }
+  });
+
+  test('a stop waits for the call that opens the store', async () => {
+    const make = () => createEngine({ store: postgres({ url: database.url }) });
+    const calls: ((engine: ReturnType<typeof make>) => Promise<unknown>)[] = [
+      (engine) => engine.submit('mail', 1),
+      (engine) => engine.list({ limit: 9 }),
+      (engine) => engine.lanes(),
+      (engine) => engine.inbox.items(),
+    ];
+    for (const call of calls) {
+      const engine = make();
+      const called = call(engine);
+      await Promise.all([engine.stop(), called]);
+    }
+    expect(await (await open()).list({ limit: 9 })).toHaveLength(1);
+  });
+
   test('reads on when idle connections have died', async () => {
     const store = await open();
     const { id } = await put(store);

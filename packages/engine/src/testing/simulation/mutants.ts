@@ -59,7 +59,7 @@ export const mutants: readonly Mutant[] = [
     file: 'model/moves.ts',
     from: "if (task.dueAtMs > nowMs) return 'NOT_DUE';",
     to: '',
-    seed: 8,
+    seed: 56,
   },
   {
     name: 'never give up on lost workers',
@@ -130,7 +130,7 @@ export const mutants: readonly Mutant[] = [
     from: 'if (await this.#schedule.writeState(this.#key, state, this.#version)) {',
     to: `await this.#schedule.writeState(this.#key, state, this.#version);
       if (slots.length > 0) {`,
-    seed: 8,
+    seed: 11,
   },
   {
     name: 'an answer from before a clock was set sets it back',
@@ -144,7 +144,7 @@ export const mutants: readonly Mutant[] = [
     file: 'lanes/lane-rate.ts',
     from: 'this.#time.saw(nowMs, sentAt);',
     to: 'void [nowMs, sentAt];',
-    seed: 770,
+    seed: 2310,
   },
   {
     name: 'a step passes by a count from within its observation',

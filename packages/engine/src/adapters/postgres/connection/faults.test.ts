@@ -14,8 +14,9 @@ function fromServer(code: string): Error {
 
 test.each([
   ['08006', 'STORE_UNAVAILABLE'],
-  ['28P01', 'STORE_UNAVAILABLE'],
-  ['3D000', 'STORE_UNAVAILABLE'],
+  ['28P01', 'STORE_DENIED'],
+  ['3D000', 'STORE_DENIED'],
+  ['28000', 'STORE_DENIED'],
   ['40001', 'STORE_UNAVAILABLE'],
   ['53300', 'STORE_UNAVAILABLE'],
   ['55P03', 'STORE_UNAVAILABLE'],

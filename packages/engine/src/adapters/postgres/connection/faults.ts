@@ -67,9 +67,21 @@ export function faultOf(error: unknown): unknown {
         'STORE_READ_ONLY',
         `The role of this program lacks a right on Redrive's tables (${said}). Grant it SELECT, INSERT, UPDATE and DELETE on them and USAGE on the schema and its sequences.`,
       );
+    // No waiting heals these.
+    case '3D000':
+      return fault(
+        'STORE_DENIED',
+        `PostgreSQL has no such database (${said}). Create it, or correct its name in the URL.`,
+      );
+    case '28000':
+    case '28P01':
+      return fault(
+        'STORE_DENIED',
+        `PostgreSQL does not let this program in (${said}). Check the role and the password in the URL, and whether the role exists.`,
+      );
   }
-  // Connections, resources, shutdowns, locks, cancelled statements, logins: all of them may pass.
-  if (/^(08|28|3D|40|53|55|57|58|XX)/.test(code)) {
+  // Connections, resources, shutdowns, locks, cancelled statements: all of them may pass.
+  if (/^(08|40|53|55|57|58|XX)/.test(code)) {
     return unavailable(`PostgreSQL did not do it (${code}: ${said})`);
   }
   return error;
