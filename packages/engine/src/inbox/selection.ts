@@ -9,7 +9,8 @@ import {
   type ItemFilter,
   type ItemState,
 } from '../ports/inbox.ts';
-import { bytesOf, knownId, destinationOf } from '../intake/submission.ts';
+import { bytesOf } from '../intake/payload.ts';
+import { knownId, destinationOf } from '../intake/submission.ts';
 import { type Destination, type Reason, reasons } from '../model/task.ts';
 
 /** Which open items a bulk job takes: a filter, or all of them. An empty filter is refused: it is a slip more often than a wish. */

@@ -3,8 +3,8 @@ import { EngineError, type EngineErrorCode } from '../errors.ts';
 import type { Rejected } from '../engine.ts';
 import type { Accepted, Arrival } from '../model/moves.ts';
 import type { Policies } from '../dispatch/policies.ts';
+import { bytesOf } from './payload.ts';
 import {
-  bytesOf,
   checkedContext,
   checkedId,
   checkedKey,

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  bytesOf,
-  checkedContext,
-  destinationOf,
-  type SubmitOptions,
-  taskOf,
-} from './submission.ts';
+import { bytesOf } from './payload.ts';
+import { checkedContext, destinationOf, type SubmitOptions, taskOf } from './submission.ts';
 import type { Destination } from '../model/task.ts';
 import { uuidOf } from '../model/uuid.ts';
 

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import type { Duration, Policy } from 'redrive';
-import { durationMs, type JsonLoss, jsonLoss } from 'redrive/internal';
+import { durationMs } from 'redrive/internal';
 import { EngineError, type EngineErrorCode } from '../errors.ts';
 import { laneNameFault } from '../lanes/lane-name.ts';
 import type { Destination, Due, NewTask, TaskContext } from '../model/task.ts';
@@ -8,6 +8,7 @@ import { laneOf } from '../model/task.ts';
 import { remember } from '../model/remember.ts';
 import { cleanData } from '../model/text.ts';
 import { uuidOf } from '../model/uuid.ts';
+import { unwritable } from './payload.ts';
 import { type Check, checkNames } from './submission-faults.ts';
 
 /** How a task is submitted, beside its payload. */
@@ -99,41 +100,6 @@ export function destinationOf(to: unknown): Destination {
     );
   }
   return kind === 'http' ? httpDestination(address) : { kind, address: checkedName(address) };
-}
-
-/** The payload as bytes: bytes as they are, anything else as JSON. */
-export function bytesOf(payload: unknown, maxBytes: number): Uint8Array {
-  let bytes: Uint8Array;
-  if (payload instanceof Uint8Array) bytes = payload;
-  else {
-    const kind = typeof payload;
-    if (kind === 'function' || kind === 'symbol') {
-      throw refused('INVALID_PAYLOAD', 'payload', `JSON cannot hold a ${kind}. Submit data.`);
-    }
-    let json: string | undefined;
-    let lost: JsonLoss | undefined;
-    try {
-      json = JSON.stringify(payload);
-      lost = jsonLoss(payload);
-    } catch (error) {
-      throw refused(
-        'INVALID_PAYLOAD',
-        'payload',
-        `The payload cannot be written as JSON: ${unwritable(error)} Submit what JSON can hold, or bytes.`,
-      );
-    }
-    if (lost) throw refusedLoss(lost);
-    bytes = json === undefined ? new Uint8Array() : Buffer.from(json);
-  }
-  if (bytes.length > maxBytes) {
-    throw refused(
-      'PAYLOAD_TOO_LARGE',
-      'payload',
-      `The payload has ${bytes.length} bytes; the limit is ${maxBytes}. Keep it elsewhere and submit a reference, or raise maxPayloadBytes.`,
-    );
-  }
-  // A copy of the caller's own, who may change it before it is stored. Not by slice: that of a Buffer copies nothing.
-  return bytes === payload ? new Uint8Array(bytes) : bytes;
 }
 
 /** The task that a submission asks for. Its id is its own, or that of its key, or a new one. */
@@ -386,20 +352,6 @@ export function timeOf(
   throw refused('INVALID_TASK', path, message);
 }
 
-/** Why a value cannot be written as JSON. The platform's own words for a deep value are about its call stack. */
-function unwritable(error: unknown): string {
-  if (error instanceof RangeError) return 'it is nested too deep.';
-  const [first = ''] = String(error instanceof Error ? error.message : error).split('\n');
-  return `${first.replace(/\.$/, '')}.`;
-}
-
 function refused(code: EngineErrorCode, path: string, message: string): EngineError {
   return new EngineError(code, message, { faults: [{ path, code, message }] });
-}
-
-function refusedLoss({ lost, path }: JsonLoss): EngineError {
-  const message = lost.startsWith('a ')
-    ? `JSON cannot hold ${lost}: it would arrive as {}. Submit an array or an object.`
-    : `JSON cannot hold ${lost}: it would arrive as null. Submit null, or a text.`;
-  return refused('INVALID_PAYLOAD', path === '' ? 'payload' : `payload.${path}`, message);
 }

@@ -8,8 +8,8 @@ import type { Accepted, Arrival } from '../model/moves.ts';
 import type { Policies } from '../dispatch/policies.ts';
 import type { Delivery } from '../ports/delivery.ts';
 import type { StandardResult } from '../dispatch/standard-schema.ts';
+import { bytesOf } from './payload.ts';
 import {
-  bytesOf,
   checkedAttempts,
   conflictRule,
   destinationOf,

@@ -132,8 +132,7 @@ export class Lanes {
     this.#reachOf = reachOf;
     this.#changed = changed;
     this.documents = new LaneDocuments(schedule, host.clock, this.#time, () => this.#read());
-    const isPaused = (name: string) => this.documents.of(name).state.paused !== undefined;
-    this.watched = new WatchedLanes(isPaused, host.log);
+    this.watched = new WatchedLanes((name) => !!this.documents.of(name).state.paused, host.log);
   }
 
   /** The store's time, never ahead of it. */

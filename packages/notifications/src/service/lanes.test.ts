@@ -193,13 +193,13 @@ describe('a queue in trouble', () => {
     });
     expect(service.stats().lanes.bulk).not.toHaveProperty('trouble');
     urgent.open = open;
-    let trouble: string | undefined;
+    const told: { trouble?: string } = {};
     const consume = urgent.consume.bind(urgent);
     urgent.consume = async (...args) => {
       const consumer = await consume(...args);
       return {
         get trouble() {
-          return trouble;
+          return told.trouble;
         },
         stop: () => consumer.stop(),
       };
@@ -207,8 +207,8 @@ describe('a queue in trouble', () => {
     await scene.clock.advance('1m');
     await started;
     expect(service.stats().lanes.urgent).not.toHaveProperty('trouble');
-    trouble = 'Redis does not answer.';
-    expect(service.stats().lanes.urgent).toMatchObject({ isOpen: true, trouble });
+    told.trouble = 'Redis does not answer.';
+    expect(service.stats().lanes.urgent).toMatchObject({ isOpen: true, ...told });
   });
 
   it('that no waiting heals ends the start, and the other lane works', async () => {
