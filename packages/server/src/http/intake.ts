@@ -30,6 +30,8 @@ export interface Around {
   /** Makes the message id of an item that has none. */
   key?: string | undefined;
   traceparent?: string | undefined;
+  /** The time of the store: one instance whose clock is ahead or behind must not change when a message is due. */
+  nowMs(this: void): number;
 }
 
 const check = checkOf(RetryItem);
@@ -64,7 +66,7 @@ function wishOfItem(given: unknown, around: Around): Wish {
         destination,
         submission: submissionOf(item, destination, payload.value, context, around.key),
       }
-    : failureOf(item, item.retry_count, destination, payload.value, context, around.key);
+    : failureOf(item, item.retry_count, destination, payload.value, context, around);
 }
 
 function delayFaults({ delay, due_at }: GivenItem): WireFault[] {
@@ -121,7 +123,7 @@ function failureOf(
   to: Destination,
   payload: unknown,
   context: TaskContext | undefined,
-  key: string | undefined,
+  { key, nowMs }: Around,
 ): Wish {
   const { policy, due_at, expires_at, ordering_key, max_retries } = item;
   // The key makes the id, so the key has to be that of this message, as for fresh work.
@@ -140,7 +142,7 @@ function failureOf(
     ...(max_retries === undefined ? {} : { maxAttempts: max_retries + 1 }),
     ...(policy === undefined ? {} : { policy }),
     ...(due_at === undefined ? {} : { dueAtMs: Date.parse(due_at) }),
-    ...(item.delay === undefined ? {} : { dueAtMs: Date.now() + durationMs(item.delay) }),
+    ...(item.delay === undefined ? {} : { dueAtMs: nowMs() + durationMs(item.delay) }),
     ...(expires_at === undefined ? {} : { expiresAtMs: Date.parse(expires_at) }),
     ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
     ...(item.on_dead === 'release' ? { onDead: item.on_dead } : {}),

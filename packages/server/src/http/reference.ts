@@ -74,6 +74,7 @@ async function apiDocument(): Promise<object> {
     settings: read.settings,
     instance: 'reference',
     engine: createEngine({ store: memory() }),
+    clock: systemClock,
     log,
     feed: { read: () => () => undefined },
     metrics: { contentType: 'text/plain', text: async () => '', answered: () => undefined },

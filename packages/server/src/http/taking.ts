@@ -23,9 +23,13 @@ export async function takeOne(
   const { id, status } = answer;
   if (status === 'accepted') {
     const { warning } = answer as Submitted;
-    // A delay counts from the clock of the store, so only the store knows when that is.
+    // A delay counts from the clock of the store, so only the store knows when that is. The task is committed: a failed
+    // read must not look like a failed request, which the client would send again.
     const { delay } = item as GivenItem;
-    const stored = delay === undefined ? undefined : await engine.get(id, wish.destination);
+    const stored =
+      delay === undefined
+        ? undefined
+        : await engine.get(id, wish.destination).catch(() => undefined);
     const receipt = stored
       ? { status_of_request: status, ...taskView(stored) }
       : newReceipt(wish, id, item as GivenItem);
