@@ -3,10 +3,11 @@ import type { Engine, EngineErrorCode, Rejected, Reported, Submitted } from '@re
 import { EngineError, isEngineError, laneOf } from '@redrive/engine';
 import type { Static } from 'typebox';
 import { type Around, type GivenItem, type Wish, wishOf } from './intake.ts';
-import { wirePath } from './reading/faults.ts';
+import { type WireFault, wireFaults, wirePath } from './reading/faults.ts';
+import { inServiceWords } from '../service-words.ts';
 import { Problem, problemOf, sentences } from './problem.ts';
 import type { Receipt, Receipts } from './schemas/retries.ts';
-import { invalid } from './reading/validate.ts';
+import { invalid, joinFaults } from './reading/validate.ts';
 import { placeView, taskView } from './views.ts';
 
 type Good = Exclude<Wish, { type: 'faulty' }>;
@@ -18,7 +19,10 @@ export async function takeOne(
   around: Around,
 ): Promise<Static<typeof Receipt>> {
   const wish = wishOf(item, around);
-  if (wish.type === 'faulty') throw invalid(wish.faults);
+  if (wish.type === 'faulty') {
+    const [faults = []] = await allFaults(engine, [wish]);
+    throw invalid(faults);
+  }
   const answer = await handIn(engine, wish);
   const { id, status } = answer;
   if (status === 'accepted') {
@@ -51,13 +55,20 @@ export async function takeMany(
   const taken = new Taken();
   const fresh: { index: number; wish: Good & { type: 'fresh' } }[] = [];
   const failures: { index: number; wish: Good & { type: 'failure' } }[] = [];
+  const faulty: { index: number; wish: Wish & { type: 'faulty' } }[] = [];
   for (const [index, item] of items.entries()) {
     const key = around.key === undefined ? around : { ...around, key: `${around.key}:${index}` };
     const wish = wishOf(item, key);
     if (wish.type === 'fresh') fresh.push({ index, wish });
     else if (wish.type === 'failure') failures.push({ index, wish });
-    else
-      for (const { code, path, message } of wish.faults) taken.reject(index, code, path, message);
+    else faulty.push({ index, wish });
+  }
+  const faults = await allFaults(
+    engine,
+    faulty.map(({ wish }) => wish),
+  );
+  for (const [i, { index }] of faulty.entries()) {
+    for (const { code, path, message } of faults[i]!) taken.reject(index, code, path, message);
   }
   const wishes: { index: number; wish: Good }[] = [];
   const answers: Answer[] = [];
@@ -78,6 +89,27 @@ export async function takeMany(
   }
   for (const [i, { index }] of wishes.entries()) taken.add(index, answers[i]!);
   return taken.inOrder();
+}
+
+/** No submission may have it, so the engine stores nothing, and says everything that is wrong. */
+const NEVER_STORED = 'redrive-check-only';
+
+/** What is wrong with faulty items, together with what the engine finds in the parts of them that can be read. */
+async function allFaults(
+  engine: Engine,
+  wishes: readonly (Wish & { type: 'faulty' })[],
+): Promise<(readonly WireFault[])[]> {
+  const usable = wishes.flatMap((wish) => wish.usable ?? []);
+  const given = usable.map((one) => ({ ...one, [NEVER_STORED]: true }));
+  // They are refused in any case, also where the engine cannot answer.
+  const answers = given.length === 0 ? [] : await engine.submitMany(given).catch(() => []);
+  let next = 0;
+  return wishes.map((wish) => {
+    const answer = wish.usable ? answers[next++] : undefined;
+    if (answer?.status !== 'rejected') return wish.faults;
+    const found = answer.faults.filter(({ path }) => path !== NEVER_STORED);
+    return joinFaults(wish.faults, wireFaults(found));
+  });
 }
 
 async function handIn(engine: Engine, wish: Good): Promise<Submitted | Reported> {
@@ -115,7 +147,12 @@ class Taken {
   add(index: number, answer: Answer): void {
     if (answer.status === 'rejected') {
       for (const { code, path, message } of answer.faults) {
-        this.reject(index, code, wirePath(path), sentences[code as EngineErrorCode] ?? message);
+        this.reject(
+          index,
+          code,
+          wirePath(path),
+          sentences[code as EngineErrorCode] ?? inServiceWords(message),
+        );
       }
     } else this.#accepted.push({ index, message_id: answer.id, result: answer.status });
   }
