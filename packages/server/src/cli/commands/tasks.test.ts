@@ -269,7 +269,7 @@ describe('redrive lanes', () => {
     );
     expect(await json('lanes list')).toMatchObject([{ lane, state: 'paused' }]);
     expect(receiver.received).toEqual([]);
-    await redrive(['lanes', 'resume', lane]);
+    expect((await redrive(['lanes', 'resume', lane])).out).toBe(`${lane} delivers again.\n`);
     await event('done');
     expect(receiver.received).toEqual(['1']);
   });
@@ -296,6 +296,23 @@ describe('redrive lanes', () => {
     expect((await redrive('lanes list --kind http')).out).toBe('There is no such lane.\n');
     expect((await redrive('lanes list --limit 2')).out).toContain(
       'There are 3 lanes in all: 3 NO_HANDLER.',
+    );
+  });
+
+  it('says of a lane that was not paused that resume changed nothing', async () => {
+    const { redrive, json, receiver, event } = await stage();
+    expect((await redrive('lanes resume queue:nothing')).out).toBe(
+      'queue:nothing was not paused.\nNothing waits there, and nothing was delivered there lately. Is the name right?\n',
+    );
+    await redrive('lanes pause queue:nothing');
+    expect(await json('lanes resume queue:nothing')).toEqual([
+      { lane: 'queue:nothing', paused: false, known: true, was_paused: true },
+    ]);
+    await redrive(['submit', receiver.url, '1']);
+    await event('done');
+    const lane = new URL(receiver.url).origin;
+    expect((await redrive(['lanes', 'resume', lane])).out).toBe(
+      `${lane} was not paused. It delivers as before.\n`,
     );
   });
 
