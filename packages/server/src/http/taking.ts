@@ -37,7 +37,7 @@ export async function takeOne(
     const receipt = stored
       ? { status_of_request: status, ...taskView(stored) }
       : newReceipt(wish, id, item as GivenItem);
-    return warning === undefined ? receipt : { ...receipt, warning };
+    return warning === undefined ? receipt : { ...receipt, warning: inServiceWords(warning) };
   }
   const task = await engine.get(id, wish.destination);
   if (!task) {

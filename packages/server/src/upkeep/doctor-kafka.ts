@@ -26,7 +26,7 @@ export async function examineKafka(settings: Settings): Promise<Finding[]> {
     if (state !== 'connected') return [notWell(at, why)];
     const findings = [finding('fine', `Kafka at ${at} lets us in.`)];
     for (const topic of topicsOf(settings)) {
-      findings.push(await topicFinding(broker, topic, kafkaBrokers[0] ?? ''));
+      findings.push(await topicFinding(broker, topic, isRead(topic, settings), kafkaBrokers[0] ?? ''));
     }
     return findings;
   } finally {
@@ -45,15 +45,22 @@ function topicsOf(settings: Settings): Set<string> {
   return new Set([...(kafkaRetryTopic === undefined ? [] : [kafkaRetryTopic]), ...topics]);
 }
 
-async function topicFinding(
+/** Topics that Redrive only reads from. */
+function isRead(topic: string, { kafkaRetryTopic, notificationReports }: Settings): boolean {
+  return topic === kafkaRetryTopic || `kafka:${topic}` === notificationReports;
+}
+
+export async function topicFinding(
   broker: { hasTopic(topic: string): Promise<boolean> },
   topic: string,
+  isRead: boolean,
   address: string,
 ): Promise<Finding> {
   if (await broker.hasTopic(topic)) return finding('fine', `The topic ${topic} is there.`);
+  const effect = isRead ? 'Nothing can come in from there.' : 'What goes there waits.';
   return finding(
     'warning',
-    `There is no topic ${topic}, or the user may not see it. What goes there waits.`,
+    `There is no topic ${topic}, or the user may not see it. ${effect}`,
     `Make it: kafka-topics.sh --bootstrap-server ${address} --create --topic ${topic}`,
   );
 }

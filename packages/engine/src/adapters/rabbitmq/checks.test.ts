@@ -115,6 +115,21 @@ describe('a message that can be sent', () => {
     expect(result.outcome === 'ready' && [...result.headers.keys()]).toEqual(['x-kept']);
   });
 
+  it('says from which queue it comes where Redrive republishes it', () => {
+    const originOf = (headers: Publication['headers'], frameBytes?: number) => {
+      const result = prepared({ headers }, frameBytes);
+      return result.outcome === 'ready' ? result.headers.get('x-original-queue') : result.outcome;
+    };
+    const mark = { 'x-retry-scheduler': 'true' };
+    expect(originOf(mark)).toBe('orders');
+    expect(originOf({ ...mark, 'x-original-queue': 'theirs' })).toBe('theirs');
+    // Not a republish: a message of somebody else, and one that Redrive puts aside.
+    expect(originOf({})).toBeUndefined();
+    expect(originOf({ ...mark, 'x-redrive-source': 'retry.scheduled' })).toBeUndefined();
+    // The header gives way where there is no room for it.
+    expect(originOf({ ...mark, 'x-a': 'x'.repeat(100) }, 230)).toBeUndefined();
+  });
+
   it('takes 60 KiB of headers', () => {
     expect(prepared({ headers: { 'x-a': 'x'.repeat(60 * 1024) } }).outcome).toBe('ready');
   });

@@ -101,9 +101,26 @@ function withHeaders(
     }
   }
   const most = Math.min(MAX_TABLE_BYTES, frameBytes);
+  if (isRepublished(message) && !headers.has(ORIGIN) && bytes + originBytes(message) <= most) {
+    headers.set(ORIGIN, message.address);
+  }
   if (bytes <= most) return { outcome: 'ready', properties, headers };
   const sentence = `The headers have ${bytes} bytes, and the connection takes ${most}.`;
   return impossible('HEADERS_TOO_LARGE', sentence);
+}
+
+const ORIGIN = 'x-original-queue';
+
+/**
+ * A consumer that publishes the message to the dead-letter exchange itself copies the headers, and nothing else there says
+ * from which queue it comes. A message to `redrive.oversized` has the mark of another sending, and its own origin.
+ */
+function isRepublished({ headers }: Publication): boolean {
+  return headers['x-retry-scheduler'] === 'true' && headers['x-redrive-source'] === undefined;
+}
+
+function originBytes({ address }: Publication): number {
+  return 1 + ORIGIN.length + 5 + Buffer.byteLength(address);
 }
 
 const LONG_NAME = 'has a name of more than 255 bytes';

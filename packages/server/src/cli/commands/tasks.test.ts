@@ -1,6 +1,8 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { visibleLength } from '../terminal/terminal.ts';
-import { id, stage } from '../stage.test.ts';
+import { call, cleanUp, id, stage } from '../stage.test.ts';
 
 const evil = '\u001b]0;owned\u0007\u009b31m\u202e';
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
@@ -23,6 +25,34 @@ describe('redrive list', () => {
     expect(first).toMatch(
       /000001 +http.*\/hook +pending +0\/3 +in \d\S* (?:s|min) +HTTP_503 transient/,
     );
+  });
+
+  it('does not show the error of before of a task that was handed over, or worked', async () => {
+    const task = {
+      message_id: id(1),
+      destination: { kind: 'queue', address: 'orders' },
+      lane: 'queue:orders',
+      retry_count: 1,
+      max_retries: 3,
+      generation: 0,
+      due_at: '2030-01-01T00:00:00Z',
+      created_at: '2030-01-01T00:00:00Z',
+      error: { class: 'transient', code: 'DEAD_LETTER_REJECTED', message: 'DEAD_LETTER_REJECTED' },
+    };
+    const items = ['retried', 'done', 'failed'].map((status) => ({ ...task, status }));
+    const server = createServer((_, response) => {
+      response.end(JSON.stringify({ items, next_cursor: null }));
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    cleanUp(() => server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { out } = await call('list', { env: { REDRIVE_URL: url }, columns: 200 });
+    const [, retried, done, failed] = out.split('\n');
+    expect(retried).toMatch(/ retried .* handed to queue:orders /);
+    expect(done).not.toContain('DEAD_LETTER');
+    expect(failed).toMatch(/ DEAD_LETTER_REJECTED transient +2030/);
   });
 
   it('filters, limits, and fits the terminal', async () => {
