@@ -13,7 +13,8 @@ export const connection = {
   url: {
     kind: 'text',
     value: 'url',
-    summary: 'Where the server is: REDRIVE_URL, or this machine at HTTP_PORT, or http://127.0.0.1:8086.',
+    summary:
+      'Where the server is: REDRIVE_URL, or this machine at HTTP_PORT, or http://127.0.0.1:8086.',
   },
   token: {
     kind: 'text',

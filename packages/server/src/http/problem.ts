@@ -258,7 +258,10 @@ function problemOfFastify(error: unknown): Problem {
         'The body is over the limit. Send fewer items at a time.',
       );
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new Problem('UNSUPPORTED_MEDIA_TYPE', 'Send the header `content-type: application/json`, and do not compress the body.');
+      return new Problem(
+        'UNSUPPORTED_MEDIA_TYPE',
+        'Send the header `content-type: application/json`, and do not compress the body.',
+      );
     default:
       return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
         ? new Problem('MALFORMED_REQUEST', 'The request could not be read.', { cause: error })

@@ -26,7 +26,6 @@ import type { Settings } from '../settings/settings.ts';
 import { examineBroker } from './doctor-broker.ts';
 import { examineDisk } from './doctor-disk.ts';
 import { clockSkew, diskRoom } from './doctor-host.ts';
-import { topicFinding } from './doctor-kafka.ts';
 import { examineStore } from './doctor-store.ts';
 import { examineEverything, type ServerAnswer } from './doctor.ts';
 import type { Finding } from './finding.ts';
@@ -124,7 +123,7 @@ describe('the whole examination', () => {
         return { lane, isDue: false };
       }),
       blocked: [],
-        paused: [],
+      paused: [],
     };
     const waiting = await look(await read({}), () => Promise.resolve(answer));
     expect(waiting[0]).toMatchObject({
@@ -148,7 +147,7 @@ describe('the whole examination', () => {
       clockAheadMs: 0,
       unserved: Object.entries(lanes).map(([name, isDue]) => ({ lane: `handler:${name}`, isDue })),
       blocked: [],
-        paused: [],
+      paused: [],
     };
     const findings = await look(await read({}), () => Promise.resolve(answer));
     expect(findings.filter(({ about }) => about === 'handlers')).toEqual([
@@ -189,12 +188,6 @@ describe('the whole examination', () => {
     expect(findings.map(({ advice = '' }) => advice)).toContainEqual(
       expect.stringMatching(/Set NATS_URL .* redrive list --lane nats:x$/),
     );
-  });
-
-  it('says of a topic that is only read that nothing comes in', async () => {
-    const broker = { hasTopic: () => Promise.resolve(false) };
-    expect((await topicFinding(broker, 't', true, 'a:1')).what).toContain('Nothing can come in');
-    expect((await topicFinding(broker, 't', false, 'a:1')).what).toContain('What goes there waits');
   });
 
   it.each([
@@ -537,7 +530,9 @@ describeService('RabbitMQ', () => {
     ]);
     expect(JSON.stringify(findings)).not.toContain('geheim');
     const elsewhere = await examineBroker({ ...mine, rabbitmqUrl: `${url}/not-there` });
-    expect(elsewhere).toMatchObject([{ what: expect.stringContaining('refuses the virtual host') }]);
+    expect(elsewhere).toMatchObject([
+      { what: expect.stringContaining('refuses the virtual host') },
+    ]);
   });
 
   /** Without the queues that have one name everywhere. */

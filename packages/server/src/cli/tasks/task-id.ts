@@ -28,9 +28,9 @@ export async function wholeId(
   const { found, hasMore } = await tasksThatBegin(client, given.toLowerCase(), which);
   const [only, ...others] = found.keys();
   if (only === undefined) {
-    const which = hasMore ? `None of the newest ${LOOKED_AT} tasks` : 'No task';
+    const looked = hasMore ? `None of the newest ${LOOKED_AT} tasks` : 'No task';
     throw new CommandError(
-      `${which} has an id that begins with '${shown(given)}'. Give the whole id, as redrive list shows it.`,
+      `${looked} has an id that begins with '${shown(given)}'. Give the whole id, as redrive list shows it.`,
       { code: 'TASK_UNKNOWN' },
     );
   }

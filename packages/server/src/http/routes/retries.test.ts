@@ -727,7 +727,7 @@ describe('Faults of the request and of the engine', () => {
     stage({ engineOptions: { deliveries: [http({ public: false, allow: ['loopback'] })] } });
   const faultsIn = (body: unknown) =>
     listAt(body, 'errors')
-      .map((fault) => `${textAt(fault, 'path')} ${textAt(fault, 'code')}`)
+      .map((one) => `${textAt(one, 'path')} ${textAt(one, 'code')}`)
       .toSorted();
 
   it('are told in one answer, and nothing is stored', async () => {
@@ -770,7 +770,7 @@ describe('Faults of the request and of the engine', () => {
       policy: 'nosuch',
     });
     expect(body).toMatchObject({ code: 'ADDRESS_REFUSED', detail: 'The request has 2 faults.' });
-    expect(listAt(body, 'errors').map((fault) => textAt(fault, 'message'))).toEqual([
+    expect(listAt(body, 'errors').map((one) => textAt(one, 'message'))).toEqual([
       "The host 'api.example.com' is not allowed. If it should be, add it to REDRIVE_HTTP_ALLOW, such as REDRIVE_HTTP_ALLOW=api.example.com",
       "There is no policy 'nosuch'. Add it to `policies` of the config file.",
     ]);
