@@ -149,6 +149,10 @@ export class DurableEngine {
     return this.#intoStore(tx, () => this.#submitter.many(tasks, storeBatch));
   }
 
+  faultsOf(submission: Submission): ReturnType<Engine['faultsOf']> {
+    return this.#submitter.faultsOf(submission);
+  }
+
   async report(failures: readonly FailureReport[]): Promise<(Reported | Rejected)[]> {
     checkList(failures, 'The failures of a report');
     const storeBatch = (arrivals: readonly Arrival[]) =>

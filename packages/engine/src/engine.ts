@@ -1,10 +1,10 @@
-import type { AuditEntry } from 'redrive';
+import type { AuditEntry, Fault } from 'redrive';
 import { DurableEngine } from './durable-engine.ts';
 import type { SourceOptions } from './intake/consumer.ts';
 import type { By, EngineInbox } from './inbox/engine-inbox.ts';
 import type { EngineOptions, LaneOptions } from './engine-options.ts';
 import { checkEngine, withAllFaults } from './engine-faults.ts';
-import type { EngineError } from './errors.ts';
+import type { EngineError, TaskFault } from './errors.ts';
 import type { Handler, HandlerContext, IdempotentContext } from './dispatch/handlers.ts';
 import { checkNode } from './node-version.ts';
 import type { laneStates } from './lanes/lane-state.ts';
@@ -15,7 +15,7 @@ import type { Transaction, TransactionalIdempotency } from './ports/idempotency.
 import type { Census, TransactionalStore } from './ports/store.ts';
 import type { FailureReport, Reported } from './intake/report.ts';
 import type { InputOf, OutputOf, StandardSchema } from './dispatch/standard-schema.ts';
-import type { SubmitOptions } from './intake/submission.ts';
+import type { Submission, SubmitOptions } from './intake/submission.ts';
 import type { Submitted } from './intake/submitter.ts';
 import type { Destination, Task } from './model/task.ts';
 
@@ -114,6 +114,9 @@ export interface Engine<Tasks extends object = Record<string, unknown>, Tx = und
     tasks: { readonly [Index in keyof To]: SubmissionTo<To[Index], Tasks> },
     options?: { tx?: TransactionClient | undefined },
   ): Promise<(Submitted | Rejected)[]>;
+
+  /** Every fault for which a submit would be refused, but for those that the schema of a handler finds. Stores nothing. */
+  faultsOf(submission: Submission<string | Destination>): readonly (TaskFault | Fault)[];
 
   /** Takes in executions that failed elsewhere. Resolves after a durable commit; one with faults is rejected by itself. */
   report(failures: readonly FailureReport[]): Promise<(Reported | Rejected)[]>;

@@ -1,6 +1,6 @@
 import type { Engine } from '@redrive/engine';
 import type { Logger } from 'pino';
-import type { IdempotencyStore } from 'redrive';
+import type { Clock, IdempotencyStore } from 'redrive';
 import type { Criteria } from './criteria/index.ts';
 import type { ServiceGateway } from './gateway/index.ts';
 import type { Notifications } from '@redrive/notifications';
@@ -13,6 +13,7 @@ export interface ServiceContext {
   /** The name of this instance. */
   readonly instance: string;
   readonly engine: Engine;
+  readonly clock: Clock;
   readonly log: Logger;
   readonly feed: EventFeed;
   readonly metrics: Metrics;

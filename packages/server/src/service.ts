@@ -89,7 +89,7 @@ export function createService(settings: Settings, options: ServiceOptions = {}):
     const { observers, engine, instance, criteria, routing, gateway, idempotency } = parts;
     const notifications = parts.notifications?.service;
     const { log, feed, metrics, health } = observers;
-    const known = { settings, instance, engine, log, feed, metrics, health };
+    const known = { settings, instance, engine, clock, log, feed, metrics, health };
     const context = { ...known, criteria, routing, gateway, notifications, idempotency };
     // Before anybody can ask by them.
     await gateway?.start();

@@ -33,6 +33,7 @@ import { reviewOf } from './scheduler/review-message.ts';
 import { databaseFile } from './settings/data-dir.ts';
 import { allowOf } from './settings/join.ts';
 import type { Settings } from './settings/settings.ts';
+import { namingSettings } from './service-words.ts';
 import { idempotencyOf, KeyPruner } from './upkeep/idempotency-keys.ts';
 
 /** What a service is made of. Nothing of it is open yet. */
@@ -245,7 +246,8 @@ async function responderOf(
 
 async function httpOf(settings: Settings, limits: HttpOptions = {}) {
   const { http } = await import('@redrive/engine/http');
-  return http({ allow: allowOf(settings), public: false, secrets: settings.secrets, ...limits });
+  const { secrets } = settings;
+  return namingSettings(http({ allow: allowOf(settings), public: false, secrets, ...limits }));
 }
 
 /** Retries of notifications take connections from nobody, and those of one lane none from the other. */

@@ -12,6 +12,19 @@ export type Check = () => unknown;
 export function withAllFaults(first: unknown, checks: readonly Check[]): unknown {
   const known = faultsIn(first);
   if (known.length === 0) return first;
+  const all = allFaults(checks, known);
+  if (all.length === known.length && isEngineError(first)) return first;
+  const { code } = isEngineError(first) ? first : { code: 'INVALID_POLICY' as const };
+  const list = all.map(({ path, message }) => `\n  ${path || '(all)'}: ${message}`).join('');
+  const what = all.length === 1 ? 'a fault' : `${all.length} faults`;
+  return new EngineError(code, `The task has ${what}:${list}`, { cause: first, faults: all });
+}
+
+/** Every fault that the checks find, after those that are known. */
+export function allFaults(
+  checks: readonly Check[],
+  known: readonly (TaskFault | Fault)[] = [],
+): (TaskFault | Fault)[] {
   const all = [...known];
   for (const check of checks) {
     for (const fault of faultsOf(check)) {
@@ -20,11 +33,7 @@ export function withAllFaults(first: unknown, checks: readonly Check[]): unknown
       }
     }
   }
-  if (all.length === known.length && isEngineError(first)) return first;
-  const { code } = isEngineError(first) ? first : { code: 'INVALID_POLICY' as const };
-  const list = all.map(({ path, message }) => `\n  ${path || '(all)'}: ${message}`).join('');
-  const what = all.length === 1 ? 'a fault' : `${all.length} faults`;
-  return new EngineError(code, `The task has ${what}:${list}`, { cause: first, faults: all });
+  return all;
 }
 
 /** What somebody else calls one of our options. */

@@ -22,3 +22,16 @@ describe('what JSON would lose', () => {
     await engine.stop();
   });
 });
+
+it('every fault of a submission can be asked for, and nothing is stored', async () => {
+  const engine = createEngine({ store: memory() });
+  const given = { to: 'a', payload: { tags: new Set([1]) }, maxAttempts: 0, policy: 'nosuch' };
+  expect(engine.faultsOf(given)).toMatchObject([
+    { path: 'policy', code: 'UNKNOWN_POLICY' },
+    { path: 'payload.tags', code: 'INVALID_PAYLOAD' },
+    { path: 'maxAttempts' },
+  ]);
+  expect(engine.faultsOf({ to: 'a', payload: 1 })).toEqual([]);
+  expect(await engine.list({ limit: 1 })).toEqual([]);
+  await engine.stop();
+});

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
-import type { DefinedPolicy } from 'redrive';
+import type { DefinedPolicy, Fault } from 'redrive';
 import type { Rejected } from '../engine.ts';
-import { EngineError, isEngineError, isStoreError } from '../errors.ts';
+import { EngineError, isEngineError, isStoreError, type TaskFault } from '../errors.ts';
 import type { RegisteredHandler } from '../dispatch/handlers.ts';
 import type { Host } from '../host.ts';
 import type { Accepted, Arrival } from '../model/moves.ts';
@@ -18,7 +18,7 @@ import {
   taskChecks,
   taskOf,
 } from './submission.ts';
-import { type Check, checkNames, withAllFaults } from './submission-faults.ts';
+import { allFaults, type Check, checkNames, withAllFaults } from './submission-faults.ts';
 import { type Destination, laneOf, type TaskContext } from '../model/task.ts';
 import { uuidAt } from '../model/uuid.ts';
 
@@ -75,6 +75,11 @@ export class Submitter {
     if (submission.policy === undefined) return arrival;
     arrival.task.policy = await this.#parts.policies.keep(arrival.policy);
     return arrival;
+  }
+
+  /** All that a submission would be refused for, but for what only the schema of a handler knows. */
+  faultsOf(submission: Submission): readonly (TaskFault | Fault)[] {
+    return allFaults(this.#checks(submission));
   }
 
   /** Whether a message may go there; a payload that is undefined stays as it is. */

@@ -225,6 +225,7 @@ class MemoryEngine {
   }
 
   start: Engine['start'] = () => this.#engine.start();
+  faultsOf: Engine['faultsOf'] = (submission) => this.#engine.faultsOf(submission);
   report: Engine['report'] = (failures) => this.#engine.report(failures);
   consume: Engine['consume'] = (source) => this.#engine.consume(source);
   cancel: Engine['cancel'] = (...args) => this.#engine.cancel(...args);

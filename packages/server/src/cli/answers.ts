@@ -190,7 +190,12 @@ export const isLane = object<LaneView>({
 
 export const isLaneCounts = object<LaneCounts>({ counts: numbers });
 
-export const isLaneChange = object<LaneChange>({ lane: text, paused: flag, known: maybe(flag) });
+export const isLaneChange = object<LaneChange>({
+  lane: text,
+  paused: flag,
+  known: maybe(flag),
+  was_paused: maybe(flag),
+});
 
 /** What is in an event is for whoever reads it: a trail may be old, or damaged. */
 export const isAuditEntry = object<AuditView>({ event: object<AuditView['event']>({}) });

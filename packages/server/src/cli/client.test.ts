@@ -1,8 +1,11 @@
+import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Client, clientOf, ProblemError } from './client.ts';
 import type { Io } from './command.ts';
+import { tempFolder } from './stage.test.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
@@ -278,3 +281,20 @@ async function clientOn(answer: Answer, token?: string, timeoutMs = 20_000): Pro
   const options = { url: `http://127.0.0.1:${port}`, timeoutMs };
   return new Client(token === undefined ? options : { ...options, token });
 }
+
+describe('where a command asks', () => {
+  const where = (env: Record<string, string>, cwd: string, url?: string) =>
+    clientOf({ url, token: undefined, timeout: 1000 }, { env, cwd }).url;
+
+  it('is --url, else REDRIVE_URL, else the port of the environment or of .env, else 8086', () => {
+    const folder = tempFolder();
+    expect(where({}, folder)).toBe('http://127.0.0.1:8086');
+    writeFileSync(join(folder, '.env'), 'HTTP_PORT=9001\nREDRIVE_URL=http://evil.example\n');
+    expect(where({}, folder)).toBe('http://127.0.0.1:9001');
+    expect(where({ HTTP_PORT: '9002' }, folder)).toBe('http://127.0.0.1:9002');
+    expect(where({ HTTP_PORT: 'x' }, folder)).toBe('http://127.0.0.1:8086');
+    const env = { HTTP_PORT: '9002', REDRIVE_URL: 'http://a.example:1' };
+    expect(where(env, folder)).toBe('http://a.example:1');
+    expect(where(env, folder, 'http://b.example:2')).toBe('http://b.example:2');
+  });
+});

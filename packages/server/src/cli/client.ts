@@ -1,4 +1,7 @@
 /** The HTTP API from outside: what a command asks a server, and what becomes of it when that does not go well. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
 import { parseExactly } from '../http/reading/exact-json.ts';
 import { type Guard, isPageOf, isReady } from './answers.ts';
 import { CommandError, exits, type Io, type OptionTable } from './command.ts';
@@ -10,7 +13,8 @@ export const connection = {
   url: {
     kind: 'text',
     value: 'url',
-    summary: 'Where the server is: REDRIVE_URL, or http://127.0.0.1:8086.',
+    summary:
+      'Where the server is: REDRIVE_URL, or this machine at HTTP_PORT, or http://127.0.0.1:8086.',
   },
   token: {
     kind: 'text',
@@ -61,9 +65,9 @@ export class ProblemError extends CommandError {
 /** What `--url`, `--token` and `--timeout` say, or the environment. */
 export function clientOf(
   given: { url: string | undefined; token: string | undefined; timeout: number },
-  { env }: Io,
+  { env, cwd }: Pick<Io, 'env' | 'cwd'>,
 ): Client {
-  const url = given.url ?? (env['REDRIVE_URL'] || DEFAULT_URL);
+  const url = given.url ?? (env['REDRIVE_URL'] || ownUrl(env, cwd));
   const token = checkedToken(given.token ?? (env['REDRIVE_TOKEN'] || undefined));
   const operator = env['USER'] ?? env['LOGNAME'] ?? env['USERNAME'];
   return new Client({
@@ -74,7 +78,27 @@ export function clientOf(
   });
 }
 
-const DEFAULT_URL = 'http://127.0.0.1:8086';
+const DEFAULT_PORT = 8086;
+
+/**
+ * The server of this machine, at the port that `redrive serve` would take here. Only the port is read from `.env`: a
+ * whole URL there could send the token of the environment to another host.
+ */
+function ownUrl(env: Io['env'], cwd: string): string {
+  const port = Number(env['HTTP_PORT'] || portInDotenv(cwd));
+  const isPort = Number.isInteger(port) && port > 0 && port < 65_536;
+  return `http://127.0.0.1:${isPort ? port : DEFAULT_PORT}`;
+}
+
+function portInDotenv(cwd: string): string | undefined {
+  try {
+    return parseEnv(readFileSync(join(cwd, '.env'), 'utf8'))['HTTP_PORT'];
+  } catch {
+    // Most folders have none, and redrive serve says what is wrong with one.
+    return undefined;
+  }
+}
+
 /** A page of a hundred tasks is some KiB; one payload may have 16 MiB, and a third more in base64. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const PAGE = 100;

@@ -37,7 +37,8 @@ export function errorText(error: ErrorView | null | undefined): string {
   if (!error) return '';
   const { class: kind, code, message } = error;
   const head = [code, kind].filter((part) => part != null && part !== '').join(' ');
-  return shown(message == null || message === '' ? head : `${head}: ${message}`);
+  const isMore = message != null && message !== '' && message !== code;
+  return shown(isMore ? `${head}: ${message}` : head);
 }
 
 /** The payload as it may be shown, and what it is. */

@@ -9,6 +9,7 @@ import {
   readFields,
 } from 'redrive/internal';
 import type { Fault } from 'redrive';
+import { inServiceWords } from '../service-words.ts';
 
 /** A provider, ready to be called. */
 export interface Provider {
@@ -131,7 +132,7 @@ export function readProviders(data: unknown, context: ProvidersContext): Provide
       );
     }
     const refused = context.refused(url);
-    if (refused) add(path, 'ADDRESS_REFUSED', refused.message);
+    if (refused) add(path, 'ADDRESS_REFUSED', inServiceWords(refused.message));
     return url;
   }
 

@@ -234,7 +234,7 @@ function unavailable(problem: Problem, { routeOptions }: FastifyRequest, state: 
   // Their records may be in another database than all the rest.
   if (routeOptions.url?.startsWith('/api/v1/notifications') === true) {
     const detail =
-      'The database of notifications cannot be reached now. See /health/ready, and send the request again. That is safe for reports, and for notifications with an id or an idempotency_key.';
+      'The database of notifications cannot be reached now. See /health/ready. Send it again. A repeated report, or a notification with an id or idempotency_key, counts once.';
     return new Problem('STORE_UNAVAILABLE', detail, { cause: problem.cause });
   }
   return state.wasStoreThere ? problem : notStarted(problem);

@@ -167,7 +167,7 @@ export interface StageOptions extends Partial<Settings> {
   store?: 'memory' | 'sqlite';
   engine?: Engine;
   engineOptions?: Partial<EngineOptions>;
-  /** Of the criteria. */
+  /** Of everything but the engine. */
   clock?: Clock;
   idempotency?: IdempotencyStore;
   notificationService?: Notifications;
@@ -208,6 +208,7 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
     settings: all,
     instance: 'test-1',
     engine,
+    clock,
     log,
     feed,
     metrics: {

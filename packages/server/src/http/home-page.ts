@@ -11,7 +11,12 @@ interface HomeFacts {
   checks: readonly Check[];
   hasNotifications: boolean;
   hasRouting: boolean;
+  /** Where it listens; 0: not known. */
+  port: number;
 }
+
+/** Where commands ask unless told otherwise. */
+const DEFAULT_PORT = 8086;
 
 type Place = readonly [path: string, text: string];
 
@@ -45,7 +50,7 @@ const style = `
 export const homePolicy = `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
 
 export function homePage(facts: HomeFacts): string {
-  const { name, version, instance, ready, checks, hasNotifications, hasRouting } = facts;
+  const { name, version, instance, ready, checks, hasNotifications, hasRouting, port } = facts;
   const shown = [
     ...places,
     ...(hasNotifications ? [ofNotifications] : []),
@@ -62,7 +67,7 @@ export function homePage(facts: HomeFacts): string {
 <h2>Where to go</h2>
 <table>${shown.map(([path, text]) => `<tr><td><a href="${path}"><code>${path}</code></a></td><td>${text}</td></tr>`).join('')}</table>
 <h2>A first message</h2>
-<pre>redrive submit http://127.0.0.1:9000/orders '{"order":17}'
+<pre>${port === 0 || port === DEFAULT_PORT ? '' : `export REDRIVE_URL=http://127.0.0.1:${port}\n`}redrive submit http://127.0.0.1:9000/orders '{"order":17}'
 redrive list
 redrive review groups</pre>
 <p class="dim"><code>redrive --help</code> lists all commands. <code>redrive doctor</code> says what to do when something is not ok. In a checkout, run <code>npx redrive</code>.</p>

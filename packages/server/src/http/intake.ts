@@ -11,7 +11,7 @@ import { definePolicy, type Failure, isConfigError } from 'redrive';
 import { durationMs } from 'redrive/internal';
 import type { Static } from 'typebox';
 import { readDestination } from './reading/destination.ts';
-import { type WireFault, wireFaults } from './reading/faults.ts';
+import { pointer, type WireFault, wireFaults } from './reading/faults.ts';
 import { readBase64 } from './reading/payload.ts';
 import { isRetryMessage, readRetryMessage } from './retry-message-item.ts';
 import { RetryItem } from './schemas/retries.ts';
@@ -19,17 +19,19 @@ import { checkOf } from './reading/validate.ts';
 
 export type GivenItem = Static<typeof RetryItem>;
 
-/** What an item asks for, or everything that is wrong with it. */
+/** What an item asks for, or what is wrong with it, and its `usable` parts, in which the engine may find more faults. */
 export type Wish =
   | { type: 'fresh'; submission: Submission<Destination>; destination: Destination }
   | { type: 'failure'; report: FailureReport; destination: Destination }
-  | { type: 'faulty'; faults: readonly WireFault[] };
+  | { type: 'faulty'; faults: readonly WireFault[]; usable?: Submission<Destination> };
 
 /** What goes for all items of a request. */
 export interface Around {
   /** Makes the message id of an item that has none. */
   key?: string | undefined;
   traceparent?: string | undefined;
+  /** The time of the store: one instance whose clock is ahead or behind must not change when a message is due. */
+  nowMs(this: void): number;
 }
 
 const check = checkOf(RetryItem);
@@ -54,7 +56,10 @@ function wishOfItem(given: unknown, around: Around): Wish {
   // Without other faults the engine looks at the policy, laid over the one that would have applied.
   if (faults.length > 0) faults.push(...policyFaults(item.policy));
   if (faults.length > 0 || !read || 'fault' in read || !payload || 'fault' in payload) {
-    return { type: 'faulty', faults };
+    if (faults.some(({ path }) => path === '')) return { type: 'faulty', faults };
+    const to = read && 'destination' in read ? read.destination : ANYWHERE;
+    const value = payload && 'value' in payload ? payload.value : null;
+    return { type: 'faulty', faults, usable: usableOf(item, faults, to, value) };
   }
   const { destination } = read;
   const context = contextOf(item, around.traceparent, destination);
@@ -64,7 +69,30 @@ function wishOfItem(given: unknown, around: Around): Wish {
         destination,
         submission: submissionOf(item, destination, payload.value, context, around.key),
       }
-    : failureOf(item, item.retry_count, destination, payload.value, context, around.key);
+    : failureOf(item, item.retry_count, destination, payload.value, context, around);
+}
+
+/** Stands for a destination that cannot be read: of this one the engine finds no fault. */
+const ANYWHERE: Destination = { kind: 'queue', address: 'unknown' };
+
+/** The fields, and of the headers those, in which nothing was found wrong. */
+function usableOf(
+  item: GivenItem,
+  faults: readonly WireFault[],
+  to: Destination,
+  payload: unknown,
+): Submission<Destination> {
+  const isFaulty = (path: string) =>
+    faults.some((fault) => fault.path === path || fault.path.startsWith(`${path}/`));
+  const whole = Object.entries(item).filter(([name]) => !isFaulty(pointer([name])));
+  const headers = Object.entries(Object(item.headers) as Record<string, string>).filter(
+    ([name]) => !isFaulty(pointer(['headers', name])),
+  );
+  const usable = {
+    ...Object.fromEntries(whole),
+    ...(headers.length > 0 ? { headers: Object.fromEntries(headers) } : {}),
+  } as GivenItem;
+  return submissionOf(usable, to, payload, contextOf(usable, undefined, to), undefined);
 }
 
 function delayFaults({ delay, due_at }: GivenItem): WireFault[] {
@@ -121,7 +149,7 @@ function failureOf(
   to: Destination,
   payload: unknown,
   context: TaskContext | undefined,
-  key: string | undefined,
+  { key, nowMs }: Around,
 ): Wish {
   const { policy, due_at, expires_at, ordering_key, max_retries } = item;
   // The key makes the id, so the key has to be that of this message, as for fresh work.
@@ -140,7 +168,7 @@ function failureOf(
     ...(max_retries === undefined ? {} : { maxAttempts: max_retries + 1 }),
     ...(policy === undefined ? {} : { policy }),
     ...(due_at === undefined ? {} : { dueAtMs: Date.parse(due_at) }),
-    ...(item.delay === undefined ? {} : { dueAtMs: Date.now() + durationMs(item.delay) }),
+    ...(item.delay === undefined ? {} : { dueAtMs: nowMs() + durationMs(item.delay) }),
     ...(expires_at === undefined ? {} : { expiresAtMs: Date.parse(expires_at) }),
     ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
     ...(item.on_dead === 'release' ? { onDead: item.on_dead } : {}),

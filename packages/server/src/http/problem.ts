@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import { type EngineErrorCode, isEngineError } from '@redrive/engine';
 import { isNotificationError, type NotificationErrorCode } from '@redrive/notifications';
 import { isConfigError } from 'redrive';
+import { inServiceWords } from '../service-words.ts';
 import { type Parts, placed, pointer, type WireFault, wireFaults } from './reading/faults.ts';
 
 /** The codes of the API's own, each with its status. */
@@ -242,7 +243,10 @@ function sentenceOf(code: ProblemCode, message: string, faults: number): string 
   if (code === 'NO_DESTINATION' && faults === 0) {
     return 'The message could not be read, so nobody knows where it belongs. Give a destination, and the payload it should have had.';
   }
-  return sentences[code as EngineErrorCode] ?? message;
+  const known = sentences[code as EngineErrorCode];
+  if (known !== undefined) return known;
+  // The engine lists them by its own names, and `errors` has each at its place.
+  return faults > 1 ? `The request has ${faults} faults.` : inServiceWords(message);
 }
 
 function problemOfFastify(error: unknown): Problem {
@@ -254,7 +258,10 @@ function problemOfFastify(error: unknown): Problem {
         'The body is over the limit. Send fewer items at a time.',
       );
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new Problem('UNSUPPORTED_MEDIA_TYPE', 'A body is application/json, not compressed.');
+      return new Problem(
+        'UNSUPPORTED_MEDIA_TYPE',
+        'Send the header `content-type: application/json`, and do not compress the body.',
+      );
     default:
       return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
         ? new Problem('MALFORMED_REQUEST', 'The request could not be read.', { cause: error })

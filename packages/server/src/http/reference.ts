@@ -74,6 +74,7 @@ async function apiDocument(): Promise<object> {
     settings: read.settings,
     instance: 'reference',
     engine: createEngine({ store: memory() }),
+    clock: systemClock,
     log,
     feed: { read: () => () => undefined },
     metrics: { contentType: 'text/plain', text: async () => '', answered: () => undefined },
@@ -123,7 +124,7 @@ Written from the OpenAPI 3.1 document, which every running service has at \`/ope
 
 \`\`\`sh
 curl -X POST http://127.0.0.1:8086/api/v1/retries -H 'content-type: application/json' \\
-  -d '{"destination": "https://api.example.com/orders", "payload": {"order": 7}}'
+  -d '{"destination": "http://127.0.0.1:9000/orders", "payload": {"order": 7}}'
 \`\`\`
 
 - **Names** are \`snake_case\`. A policy is the one exception: it is written as in TypeScript ([policy](policy.md)).

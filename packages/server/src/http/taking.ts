@@ -3,10 +3,11 @@ import type { Engine, EngineErrorCode, Rejected, Reported, Submitted } from '@re
 import { EngineError, isEngineError, laneOf } from '@redrive/engine';
 import type { Static } from 'typebox';
 import { type Around, type GivenItem, type Wish, wishOf } from './intake.ts';
-import { wirePath } from './reading/faults.ts';
+import { type WireFault, wireFaults, wirePath } from './reading/faults.ts';
+import { inServiceWords } from '../service-words.ts';
 import { Problem, problemOf, sentences } from './problem.ts';
 import type { Receipt, Receipts } from './schemas/retries.ts';
-import { invalid } from './reading/validate.ts';
+import { invalid, joinFaults } from './reading/validate.ts';
 import { placeView, taskView } from './views.ts';
 
 type Good = Exclude<Wish, { type: 'faulty' }>;
@@ -18,18 +19,22 @@ export async function takeOne(
   around: Around,
 ): Promise<Static<typeof Receipt>> {
   const wish = wishOf(item, around);
-  if (wish.type === 'faulty') throw invalid(wish.faults);
+  if (wish.type === 'faulty') throw invalid(allFaults(engine, wish));
   const answer = await handIn(engine, wish);
   const { id, status } = answer;
   if (status === 'accepted') {
     const { warning } = answer as Submitted;
-    // A delay counts from the clock of the store, so only the store knows when that is.
+    // A delay counts from the clock of the store, so only the store knows when that is. The task is committed: a failed
+    // read must not look like a failed request, which the client would send again.
     const { delay } = item as GivenItem;
-    const stored = delay === undefined ? undefined : await engine.get(id, wish.destination);
+    const stored =
+      delay === undefined
+        ? undefined
+        : await engine.get(id, wish.destination).catch(() => undefined);
     const receipt = stored
       ? { status_of_request: status, ...taskView(stored) }
       : newReceipt(wish, id, item as GivenItem);
-    return warning === undefined ? receipt : { ...receipt, warning };
+    return warning === undefined ? receipt : { ...receipt, warning: inServiceWords(warning) };
   }
   const task = await engine.get(id, wish.destination);
   if (!task) {
@@ -53,7 +58,8 @@ export async function takeMany(
     if (wish.type === 'fresh') fresh.push({ index, wish });
     else if (wish.type === 'failure') failures.push({ index, wish });
     else
-      for (const { code, path, message } of wish.faults) taken.reject(index, code, path, message);
+      for (const { code, path, message } of allFaults(engine, wish))
+        taken.reject(index, code, path, message);
   }
   const wishes: { index: number; wish: Good }[] = [];
   const answers: Answer[] = [];
@@ -74,6 +80,14 @@ export async function takeMany(
   }
   for (const [i, { index }] of wishes.entries()) taken.add(index, answers[i]!);
   return taken.inOrder();
+}
+
+/** What is wrong with a faulty item, together with what the engine finds in the parts of it that can be read. */
+function allFaults(
+  engine: Engine,
+  { faults, usable }: Wish & { type: 'faulty' },
+): readonly WireFault[] {
+  return usable ? joinFaults(faults, wireFaults(engine.faultsOf(usable))) : faults;
 }
 
 async function handIn(engine: Engine, wish: Good): Promise<Submitted | Reported> {
@@ -111,7 +125,12 @@ class Taken {
   add(index: number, answer: Answer): void {
     if (answer.status === 'rejected') {
       for (const { code, path, message } of answer.faults) {
-        this.reject(index, code, wirePath(path), sentences[code as EngineErrorCode] ?? message);
+        this.reject(
+          index,
+          code,
+          wirePath(path),
+          sentences[code as EngineErrorCode] ?? inServiceWords(message),
+        );
       }
     } else this.#accepted.push({ index, message_id: answer.id, result: answer.status });
   }

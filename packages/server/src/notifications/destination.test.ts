@@ -177,6 +177,28 @@ describe('A receiver that cannot be reached', () => {
     expect(trouble.trouble).toBeUndefined();
   });
 
+  it('is kept for each lane, and logged at most once a minute', () => {
+    const logged: string[] = [];
+    const log = {
+      warn: () => void logged.push('warn'),
+      info: () => void logged.push('info'),
+    } as unknown as Pick<Logger, 'warn' | 'info'>;
+    const trouble = new DeliveryTrouble('queue:pushes', log);
+    trouble.notSent('urgent', 'away', 0);
+    trouble.sent('bulk', 1);
+    expect(trouble.trouble).toContain('away');
+    // A receiver that takes every second request.
+    for (let ms = 10; ms < 60_000; ms += 1000) {
+      trouble.sent('urgent', ms);
+      expect(trouble.trouble).toBeUndefined();
+      trouble.notSent('urgent', 'away', ms + 500);
+    }
+    expect(logged).toEqual(['warn', 'info']);
+    // What was held back is said once it may be.
+    trouble.notSent('urgent', 'away', 60_000);
+    expect(logged).toEqual(['warn', 'info', 'warn']);
+  });
+
   it('is told of a queue without its broker', async () => {
     const log = { warn: () => undefined, info: () => undefined };
     const trouble = new DeliveryTrouble('queue:pushes', log);

@@ -36,10 +36,12 @@ export function deliverTo(text: string | undefined, parts: DestinationParts): De
   const send = destination.kind === 'http' ? post : publish;
   return async (request) => {
     const { why, ...delivered } = await send(destination, request, parts);
-    if (delivered.outcome !== 'not_sent') parts.trouble?.sent();
+    const lane = laneOfPriority[request.notification.priority];
+    const nowMs = parts.clock.monotonic();
+    if (delivered.outcome !== 'not_sent') parts.trouble?.sent(lane, nowMs);
     // What is cut off by a stop says nothing about the other end.
     else if (!request.signal.aborted)
-      parts.trouble?.notSent(why ?? 'the receiver did not accept it');
+      parts.trouble?.notSent(lane, why ?? 'the receiver did not accept it', nowMs);
     return delivered;
   };
 }

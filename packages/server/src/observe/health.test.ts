@@ -119,7 +119,14 @@ describe('an instance is not ready', () => {
   it.each([
     [
       { state: 'connecting', why: 'amqp://a:b@c refused' } as const,
-      'The connection is connecting: amqp://***@c refused',
+      'Not connected: amqp://***@c refused',
+    ],
+    [
+      {
+        state: 'connecting',
+        why: 'RabbitMQ refuses the user or the password in the URL.',
+      } as const,
+      'Not connected: RabbitMQ refuses the user or the password in RABBITMQ_URL.',
     ],
     [{ state: 'blocked' } as const, 'The connection is blocked'],
   ])('while its broker is %j', async (state, detail) => {

@@ -2,6 +2,7 @@ import { type Engine, type EngineEvent, isEngineError } from '@redrive/engine';
 import type { Clock } from 'redrive';
 import type { MemberState } from '../cyoda/member.ts';
 import type { Check, Health, Readiness } from '../service-context.ts';
+import { inServiceWords } from '../service-words.ts';
 import { MAX_SKEW_MS, skewSentence } from './skew-watch.ts';
 import { withoutCredentials } from './log/redact.ts';
 
@@ -200,8 +201,9 @@ export class HealthChecks implements Health {
 function brokerCheck(name: string, { state: { state, why } }: BrokerWithState): Check {
   // Connected, it says what of its queues and exchanges is not as it should be: no other instance would fare better.
   if (state === 'connected') return warning(name, why !== undefined && withoutCredentials(why));
-  const because = why === undefined ? '' : `: ${why}`;
-  return check(name, `The connection is ${state}${because}`);
+  const because = why === undefined ? '' : `: ${inServiceWords(why)}`;
+  const what = state === 'connecting' ? 'Not connected' : `The connection is ${state}`;
+  return check(name, `${what}${because}`);
 }
 
 /** A Cyoda server that is away makes nothing else worse: it asks other members meanwhile. */

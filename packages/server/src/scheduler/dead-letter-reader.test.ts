@@ -289,6 +289,30 @@ describe('a message that Redrive has sent before', () => {
     expect(read(sent)).toMatchObject({ messageId: id, attempt: 2, generation: 0 });
   });
 
+  it('and that its consumer publishes to the exchange with those headers goes to its queue', () => {
+    const { 'x-death': _, ...headers } = sent;
+    const copied = { ...headers, 'x-original-queue': 'orders', 'x-exception-stacktrace': '503' };
+    expect(read(copied)).toMatchObject({
+      to: { kind: 'queue', address: 'orders' },
+      messageId: id,
+      attempt: 2,
+      generation: 0,
+      failure: { class: 'transient', message: '503' },
+    });
+    // What the broker says goes before: the copy died in another queue.
+    for (const more of [
+      { 'x-death': [death('billing', 'rejected')] },
+      { 'x-first-death-queue': 'billing' },
+    ]) {
+      expect(read({ ...copied, ...more }).to.address).toBe('billing');
+    }
+  });
+
+  it('does not take the code of the failure before for its text', () => {
+    const again = { ...sent, 'x-original-error': 'DEAD_LETTER_REJECTED' };
+    expect(read(again).failure).toEqual({ class: 'transient', code: 'DEAD_LETTER_REJECTED' });
+  });
+
   it('is judged by this failure: what was written down of the one before says nothing of it', () => {
     expect(read(sent).failure).toEqual({
       class: 'transient',

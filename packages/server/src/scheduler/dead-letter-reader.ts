@@ -87,7 +87,8 @@ export function deadLetterReader(
   };
 }
 
-const noOrigin = 'Neither x-death, x-first-death-queue nor x-original-queue says where it died.';
+const noOrigin =
+  'Its queue is unknown. Publish with the header x-original-queue, or replay it with --destination queue:NAME.';
 
 /**
  * Ours, else its own, else a new one. Two messages must never become one, and who published them may have used an id
@@ -139,7 +140,9 @@ function judged(
   const isKnown = reason === 'rejected' || reason === 'delivery_limit';
   const code = isKnown ? `DEAD_LETTER_${reason.toUpperCase()}` : 'DEAD_LETTER_UNCLASSIFIED';
   const before = textOf(headers['x-original-error']);
-  const message = before === undefined ? {} : { message: before.slice(0, MAX_TEXT) };
+  // Of a failure without a text the republish wrote its code there.
+  const isText = before !== undefined && !/^DEAD_LETTER_[A-Z_]+$/.test(before);
+  const message = isText ? { message: before.slice(0, MAX_TEXT) } : {};
   return { failure: { class: unclassifiedAs, code, ...message } };
 }
 

@@ -226,7 +226,8 @@ async function checkDelivery(
     return url === undefined ? [] : [{ url, path: variables[name].env }];
   });
   const isPlain = httpAllow.length === 0 && Object.keys(secrets).length === 0;
-  if (isPlain && webhooks.length === 0 && named.length === 0) {
+  const receiver = receiverIn(settings);
+  if (isPlain && webhooks.length === 0 && named.length === 0 && receiver === undefined) {
     return { faults: [], warnings: [] };
   }
   const { http } = await import('@redrive/engine/http');
@@ -237,6 +238,7 @@ async function checkDelivery(
     const warnings = named
       .filter(({ origin }) => isRefused(origin))
       .map(({ path }) => `${path}: has no effect, its host is not in REDRIVE_HTTP_ALLOW.`);
+    if (receiver !== undefined && isRefused(receiver)) warnings.push(refusedReceiver(receiver));
     const refused = webhooks.filter(({ url }) => isRefused(url));
     return { faults: refused.map(refusedWebhook), warnings };
   } catch (error) {
@@ -257,6 +259,17 @@ function refusedWebhook({ url, path }: { url: string; path: string }): Fault {
   const { hostname } = new URL(url);
   const message = `its host '${hostname}' is not in REDRIVE_HTTP_ALLOW, so nothing could be sent there. Add it to that list.`;
   return { path, code: 'INVALID_VALUE', message };
+}
+
+/** Where retries of notifications are posted. */
+function receiverIn({ notifications, notificationDelivery = '' }: Settings): string | undefined {
+  if (notifications === 'off') return undefined;
+  return /^https?:/.test(notificationDelivery) ? notificationDelivery : undefined;
+}
+
+function refusedReceiver(url: string): string {
+  const { hostname } = new URL(url);
+  return `NOTIFICATION_DELIVERY: its host '${hostname}' is not in REDRIVE_HTTP_ALLOW, so due retries wait. Set REDRIVE_HTTP_ALLOW=${hostname}, or add it to that list.`;
 }
 
 function isOfAddress({ code }: { code: string }): boolean {

@@ -315,6 +315,25 @@ describe('faults', () => {
     ]);
   });
 
+  it('a receiver of notifications that may not be connected to is warned of', async () => {
+    const told = async (more: Record<string, string>) => {
+      const env = { NOTIFICATIONS: 'on', NOTIFICATION_DELIVERY: 'https://p.example/x', ...more };
+      const { warnings } = await readSettings({ cwd, env });
+      return warnings.filter((text) => text.includes('NOTIFICATION_DELIVERY'));
+    };
+    expect(await told({})).toEqual([expect.stringContaining('Set REDRIVE_HTTP_ALLOW=p.example')]);
+    expect(await told({ REDRIVE_HTTP_ALLOW: 'p.example' })).toEqual([]);
+    expect(await told({ NOTIFICATION_DELIVERY: 'http://127.0.0.1:9/' })).toEqual([]);
+    expect(await told({ NOTIFICATIONS: 'off' })).toEqual([]);
+  });
+
+  it('a setting that is set wrongly is not told to be missing', async () => {
+    const env = { NOTIFICATIONS: 'on', NOTIFICATION_DELIVERY: 'foo' };
+    const reading = await readSettings({ cwd, env });
+    expect(reading).toMatchObject({ ok: false, faults: [{ name: 'NOTIFICATION_DELIVERY' }] });
+    expect(reading.warnings.join()).not.toContain('is not set');
+  });
+
   it('listening beyond this machine needs tokens', async () => {
     const faults = await faultsOf({ REDRIVE_HOST: '0.0.0.0' });
     expect(faults['REDRIVE_HOST']).toContain('redrive token ops');

@@ -65,6 +65,7 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
 
   const values: Record<string, unknown> = {};
   const origins: Origin[] = [];
+  const faulty: string[] = [];
   for (const [name, variable] of Object.entries(variables) as [VariableName, Variable][]) {
     const written = find(name, variable);
     const usual = 'default' in variable ? variable.default : undefined;
@@ -77,6 +78,7 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
       values[name] = written.value.value;
       origins.push({ name: variable.env, value: written.value.shown, from: written.from });
     } else {
+      faulty.push(variable.env);
       addFault(written.name, written.from, written.value.message);
     }
   }
@@ -89,7 +91,9 @@ export async function readSettings(input: SettingsInput): Promise<SettingsReadin
     cwd: input.cwd,
     isTty: input.isTty ?? false,
   });
-  warnings.push(...joined.warnings);
+  // One that is set wrongly has been told, and is not missing.
+  const isOfFaulty = (text: string) => faulty.some((name) => text.startsWith(`${name} is not set`));
+  warnings.push(...joined.warnings.filter((text) => !isOfFaulty(text)));
   for (const { path, message, code } of joined.faults) {
     // A setting that is faulty by itself has been told already, and faulty tokens are not none.
     const isHost = path === variables.host.env;

@@ -321,6 +321,7 @@ export type VariableName = keyof typeof variables;
 /** Names that mean something to Redrive, but are not settings of the service. */
 export const otherNames = {
   REDRIVE_CONFIG: 'The configuration file, instead of `redrive.config.ts`, `.js` or `.json`.',
-  REDRIVE_URL: 'For the other commands: where the server is (`http://127.0.0.1:8086`).',
+  REDRIVE_URL:
+    'For the other commands: where the server is. Without it they ask this machine at `HTTP_PORT`, or at 8086. It is not read from `.env`.',
   REDRIVE_TOKEN: 'For the other commands: the token they show.',
 } as const;

@@ -147,11 +147,18 @@ function notLetIn(url: string, error: unknown): Finding {
   const text = textOf(error);
   const at = hiddenUrl(url);
   // Where the virtual host is missing, the broker closes the connection instead of opening it.
-  if (/ACCESS[_-]REFUSED|Handshake terminated|Expected ConnectionOpenOk/i.test(text)) {
+  if (/Expected ConnectionOpenOk/i.test(text)) {
     return finding(
       'broken',
-      `RabbitMQ at ${at} refuses the user or the virtual host.`,
-      'Check both in RABBITMQ_URL, and the permissions of the user there.',
+      `RabbitMQ at ${at} refuses the virtual host.`,
+      'Check the virtual host in RABBITMQ_URL, and the permissions of the user there.',
+    );
+  }
+  if (/ACCESS[_-]REFUSED|Handshake terminated/i.test(text)) {
+    return finding(
+      'broken',
+      `RabbitMQ at ${at} refuses the user or the password.`,
+      'Check both in RABBITMQ_URL.',
     );
   }
   const why = typeof code === 'string' ? code : text;

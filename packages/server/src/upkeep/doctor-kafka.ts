@@ -2,6 +2,7 @@
 import { withoutCredentials } from '../observe/log/redact.ts';
 import type { Settings } from '../settings/settings.ts';
 import { type Finding, findingsAbout } from './finding.ts';
+import { missingTopic, topicsOf } from './kafka-topics.ts';
 
 const finding = findingsAbout('kafka');
 
@@ -25,37 +26,17 @@ export async function examineKafka(settings: Settings): Promise<Finding[]> {
     const { state, why = '' } = broker.state;
     if (state !== 'connected') return [notWell(at, why)];
     const findings = [finding('fine', `Kafka at ${at} lets us in.`)];
-    for (const topic of topicsOf(settings)) {
-      findings.push(await topicFinding(broker, topic, kafkaBrokers[0] ?? ''));
+    for (const [topic, use] of topicsOf(settings)) {
+      findings.push(
+        (await broker.hasTopic(topic))
+          ? finding('fine', `The topic ${topic} is there.`)
+          : missingTopic(topic, use, kafkaBrokers[0] ?? ''),
+      );
     }
     return findings;
   } finally {
     await broker.close();
   }
-}
-
-function topicsOf(settings: Settings): Set<string> {
-  const { kafkaRetryTopic, notifications, notificationDelivery = '' } = settings;
-  const { notificationDeadLetters, notificationEvents, notificationReports } = settings;
-  const places =
-    notifications === 'off'
-      ? []
-      : [notificationDeadLetters, notificationEvents, notificationReports, notificationDelivery];
-  const topics = places.flatMap((place) => /^kafka:(.+)$/s.exec(place)?.[1] ?? []);
-  return new Set([...(kafkaRetryTopic === undefined ? [] : [kafkaRetryTopic]), ...topics]);
-}
-
-async function topicFinding(
-  broker: { hasTopic(topic: string): Promise<boolean> },
-  topic: string,
-  address: string,
-): Promise<Finding> {
-  if (await broker.hasTopic(topic)) return finding('fine', `The topic ${topic} is there.`);
-  return finding(
-    'warning',
-    `There is no topic ${topic}, or the user may not see it. What goes there waits.`,
-    `Make it: kafka-topics.sh --bootstrap-server ${address} --create --topic ${topic}`,
-  );
 }
 
 function notWell(at: string, why: string): Finding {

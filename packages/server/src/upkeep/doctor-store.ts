@@ -69,8 +69,32 @@ function oldSchema({ version, known }: { version?: number; known: number }): str
     : `The tables have schema ${version}; this program wants ${known}.`;
 }
 
+/** By the code of the server: it answers, so that nothing about the way there has to be looked at. */
+const refusals: ReadonlyMap<string, { what: string; advice: string }> = new Map([
+  ['28P01', { what: 'refuses the user or the password.', advice: 'Check both in DATABASE_URL.' }],
+  [
+    '28000',
+    {
+      what: 'refuses the user.',
+      advice: 'Check the user in DATABASE_URL, and pg_hba.conf of the server.',
+    },
+  ],
+  [
+    '3D000',
+    { what: 'has no such database.', advice: 'Create it, or correct its name in DATABASE_URL.' },
+  ],
+]);
+
+function codeUnder(error: unknown): string | undefined {
+  const { code, cause } = Object(error) as { code?: unknown; cause?: unknown };
+  if (typeof code === 'string' && refusals.has(code)) return code;
+  return cause === undefined ? undefined : codeUnder(cause);
+}
+
 function notReached(at: string, error: unknown): Finding {
   const { code, message } = error as { code?: unknown; message?: unknown };
+  const refused = refusals.get(codeUnder(error) ?? '');
+  if (refused) return finding('broken', `PostgreSQL at ${at} ${refused.what}`, refused.advice);
   const why = typeof message === 'string' ? message : String(code);
   return finding(
     'broken',

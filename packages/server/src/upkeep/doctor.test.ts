@@ -69,6 +69,7 @@ describe('the whole examination', () => {
         clockAheadMs: 0,
         unserved: [],
         blocked: [],
+        paused: [],
       });
     const findings = await look(await read({}), ready);
     // How full the disk of this machine is, is another matter.
@@ -97,6 +98,7 @@ describe('the whole examination', () => {
         clockAheadMs: -10_000,
         unserved: [],
         blocked: [],
+        paused: [],
       });
     const findings = await look(await read({}), notReady);
     expect(findings.filter(({ about }) => about === 'server')).toEqual([
@@ -121,6 +123,7 @@ describe('the whole examination', () => {
         return { lane, isDue: false };
       }),
       blocked: [],
+      paused: [],
     };
     const waiting = await look(await read({}), () => Promise.resolve(answer));
     expect(waiting[0]).toMatchObject({
@@ -144,6 +147,7 @@ describe('the whole examination', () => {
       clockAheadMs: 0,
       unserved: Object.entries(lanes).map(([name, isDue]) => ({ lane: `handler:${name}`, isDue })),
       blocked: [],
+      paused: [],
     };
     const findings = await look(await read({}), () => Promise.resolve(answer));
     expect(findings.filter(({ about }) => about === 'handlers')).toEqual([
@@ -163,6 +167,55 @@ describe('the whole examination', () => {
     expect(findings.filter(({ what }) => what.startsWith('Nobody delivers'))).toEqual([]);
   });
 
+  it('warns of a paused lane in which tasks are due', async () => {
+    const answer: ServerAnswer = {
+      type: 'answers',
+      ready: true,
+      checks: [],
+      clockAheadMs: 0,
+      unserved: [{ lane: 'nats:x', isDue: true }],
+      blocked: [],
+      paused: [{ lane: 'queue:orders', by: 'ann' }],
+    };
+    const findings = await look(await read({}), () => Promise.resolve(answer));
+    expect(findings).toContainEqual({
+      about: 'lanes',
+      level: 'warning',
+      what: 'queue:orders is paused by ann, and tasks there are due.',
+      advice: 'If it should deliver again: redrive lanes resume queue:orders',
+    });
+    // A command of an advice can be copied as it stands.
+    expect(findings.map(({ advice = '' }) => advice)).toContainEqual(
+      expect.stringMatching(/Set NATS_URL .* redrive list --lane nats:x$/),
+    );
+  });
+
+  it.each([
+    ['28P01', 'refuses the user or the password.'],
+    ['3D000', 'has no such database.'],
+  ])('says what PostgreSQL refuses: %s', async (code, what) => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.on('data', (bytes) => {
+        if (bytes.length === 8) return void socket.write('N');
+        const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0Mno\0\0`);
+        const head = Buffer.alloc(5);
+        head.write('E');
+        head.writeInt32BE(fields.length + 4, 1);
+        socket.end(Buffer.concat([head, fields]));
+      });
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    const { port } = server.address() as AddressInfo;
+    const databaseUrl = `postgres://ann:geheim@127.0.0.1:${port}/redrive`;
+    const [found] = await examineStore({ databaseUrl, dataDir });
+    server.close();
+    expect(found).toMatchObject({ level: 'broken', what: expect.stringContaining(what) });
+    expect(JSON.stringify(found)).not.toMatch(/cannot be reached|geheim/);
+  });
+
   it('warns of tasks that wait behind items of the inbox', async () => {
     const answer: ServerAnswer = {
       type: 'answers',
@@ -171,13 +224,14 @@ describe('the whole examination', () => {
       clockAheadMs: 0,
       unserved: [],
       blocked: [{ lane: 'queue:orders', tasks: 6247, items: 31 }],
+      paused: [],
     };
     const findings = await look(await read({}), () => Promise.resolve(answer));
     expect(findings).toContainEqual({
       about: 'inbox',
       level: 'warning',
       what: 'queue:orders: 6,247 tasks waiting behind 31 open items of the inbox, of the same ordering keys.',
-      advice: 'Replay, resolve or discard the items: redrive review list --lane queue:orders.',
+      advice: 'Replay, resolve or discard the items: redrive review list --lane queue:orders',
     });
   });
 
@@ -472,11 +526,13 @@ describeService('RabbitMQ', () => {
     wrong.password = 'geheim';
     const findings = await examineBroker({ ...mine, rabbitmqUrl: wrong.href });
     expect(findings).toMatchObject([
-      { level: 'broken', what: expect.stringContaining('refuses the user') },
+      { level: 'broken', what: expect.stringContaining('refuses the user or the password') },
     ]);
     expect(JSON.stringify(findings)).not.toContain('geheim');
     const elsewhere = await examineBroker({ ...mine, rabbitmqUrl: `${url}/not-there` });
-    expect(elsewhere).toMatchObject([{ what: expect.stringContaining('or the virtual host') }]);
+    expect(elsewhere).toMatchObject([
+      { what: expect.stringContaining('refuses the virtual host') },
+    ]);
   });
 
   /** Without the queues that have one name everywhere. */

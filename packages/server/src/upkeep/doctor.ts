@@ -26,6 +26,8 @@ export type ServerAnswer =
       unserved: readonly { lane: string; isDue: boolean }[];
       /** Lanes in which tasks wait behind items of the inbox. */
       blocked: readonly { lane: string; tasks: number; items: number }[];
+      /** Lanes that an operator paused, and in which tasks are due. */
+      paused: readonly { lane: string; by?: string }[];
     };
 
 interface Check {
@@ -53,6 +55,7 @@ export async function examineEverything({
       ...stranded(answer, reading),
       ...withoutHandler(answer),
       ...blocked(answer),
+      ...paused(answer),
     ]),
   ];
   if (reading.ok) {
@@ -148,7 +151,7 @@ function stranded(answer: ServerAnswer, reading: SettingsReading): Finding[] {
       about: 'broker',
       level: 'warning',
       what: `Nobody delivers to ${names}${more.length > 0 ? ` and ${more.length} more` : ''}: what is sent there waits.`,
-      advice: `Set ${wanted} and start the service again, or cancel it: redrive list --lane.`,
+      advice: `Set ${wanted} and start the service again, or cancel the tasks: redrive list --lane ${first}`,
     },
   ];
 }
@@ -169,8 +172,8 @@ function withoutHandler(answer: ServerAnswer): Finding[] {
     const what = `Tasks for the handler '${name}' are due, and nobody has taken them yet.${didYouMean(near)}`;
     const advice =
       near === undefined
-        ? `Start the process that has this handler, or cancel them: redrive list --lane ${lane}.`
-        : `If the name is a slip, submit them again as '${near}' and cancel these: redrive list --lane ${lane}.`;
+        ? `Start the process that has this handler, or cancel them: redrive list --lane ${lane}`
+        : `If the name is a slip, submit them again as '${near}' and cancel these: redrive list --lane ${lane}`;
     return [{ about, level: near === undefined ? 'note' : 'warning', what, advice }];
   });
 }
@@ -181,7 +184,17 @@ function blocked(answer: ServerAnswer): Finding[] {
     about: 'inbox',
     level: 'warning',
     what: `${lane}: ${countOf(tasks, 'task')} waiting behind ${countOf(items, 'open item')} of the inbox, of the same ordering keys.`,
-    advice: `Replay, resolve or discard the items: redrive review list --lane ${lane}.`,
+    advice: `Replay, resolve or discard the items: redrive review list --lane ${lane}`,
+  }));
+}
+
+function paused(answer: ServerAnswer): Finding[] {
+  if (answer.type === 'away') return [];
+  return answer.paused.map(({ lane, by }) => ({
+    about: 'lanes',
+    level: 'warning',
+    what: `${lane} is paused${by === undefined ? '' : ` by ${by}`}, and tasks there are due.`,
+    advice: `If it should deliver again: redrive lanes resume ${lane}`,
   }));
 }
 

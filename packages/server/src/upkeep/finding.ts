@@ -1,6 +1,6 @@
 /** What a look at one part of the system has found. */
 export interface Finding {
-  /** Which part: `configuration`, `database`, `broker`, `nats`, `kafka`, `redis`, `mongodb`, `clock`, `disk`, `server`, `inbox`, `handlers`, `routing`, `gateway`. */
+  /** Which part: `configuration`, `database`, `broker`, `nats`, `kafka`, `redis`, `mongodb`, `clock`, `disk`, `server`, `inbox`, `lanes`, `handlers`, `routing`, `gateway`. */
   about: string;
   /** `broken`: it does not work so. `warning`: it will not for long, or not well. `note`: good to know. */
   level: Level;

@@ -8,7 +8,7 @@ import { never, type Refusal } from './allow.ts';
 /** All addresses of a host, as texts, in the order in which to try them. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
-const ADVICE = 'If it should be, name it in `allow` (`REDRIVE_HTTP_ALLOW` of the service).';
+const ADVICE = 'If it should be, name it in `allow`.';
 
 /** The address of a destination is not one to connect to. */
 export class AddressRefused extends Error {

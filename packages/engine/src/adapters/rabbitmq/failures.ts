@@ -5,7 +5,7 @@ import { textOf } from '../../broker/answers.ts';
 export function whyNoConnection(error: unknown): string {
   const text = textOf(error);
   if (text.includes('ACCESS_REFUSED') || text.includes('ACCESS-REFUSED')) {
-    return 'The broker refused the user or the password of the URL.';
+    return 'RabbitMQ refuses the user or the password in the URL.';
   }
   // The broker closes the connection instead of opening it.
   if (text.includes('Expected ConnectionOpenOk')) {

@@ -340,7 +340,7 @@ describeService('RabbitMQ', () => {
       await broker.open();
       expect(broker.state).toMatchObject({
         state: 'connecting',
-        why: 'The broker refused the user or the password of the URL.',
+        why: 'RabbitMQ refuses the user or the password in the URL.',
       });
       const answer = await publish(broker, [message('q')]);
       expect(JSON.stringify([states, answer, said])).not.toContain('not-the-password');

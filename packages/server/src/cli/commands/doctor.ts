@@ -70,9 +70,10 @@ async function askServer(client: Client): Promise<ServerAnswer> {
   try {
     const { ready, checks } = await client.ready();
     const clockAheadMs = client.nowMs() - Date.now();
-    const [unserved, blocked] = await Promise.all([
+    const [unserved, blocked, paused] = await Promise.all([
       lanesOf(client, { state: 'NO_HANDLER' }),
       lanesOf(client, { blocked: 'true' }),
+      lanesOf(client, { state: 'paused' }),
     ]);
     return {
       type: 'answers',
@@ -85,6 +86,9 @@ async function askServer(client: Client): Promise<ServerAnswer> {
       blocked: blocked.map(({ lane, blocked: tasks = 0, blocked_by: items = 0 }) => {
         return { lane, tasks, items };
       }),
+      paused: paused
+        .filter(({ next_in_ms: next }) => next !== undefined && next <= 0)
+        .map(({ lane, paused_by: by }) => ({ lane, ...(by === undefined ? {} : { by }) })),
     };
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;

@@ -7,7 +7,7 @@ import { type Column, outputOf, plural } from '../terminal/output.ts';
 import { shown } from '../terminal/safe-text.ts';
 import { duration } from '../terminal/terminal.ts';
 import { stateCell, textOf } from '../views.ts';
-import type { LaneView } from '../wire.ts';
+import type { LaneChange, LaneView } from '../wire.ts';
 
 const columns: readonly Column[] = [
   { title: 'LANE', least: 16 },
@@ -92,7 +92,7 @@ function switchOf(action: 'pause' | 'resume', summary: string): Command<typeof c
       output.say(
         action === 'pause'
           ? `${shown(lane)} is paused. redrive lanes resume ${shown(lane)} lets it go on.`
-          : await resumedText(lane, client),
+          : await resumedText(changed, client),
       );
       if (changed.known === false) {
         output.say(
@@ -116,12 +116,18 @@ async function countText(client: Client): Promise<string> {
 }
 
 /** It may rest all the same: a breaker is not closed by an operator's word. */
-async function resumedText(name: string, client: Client): Promise<string> {
+async function resumedText(changed: LaneChange, client: Client): Promise<string> {
+  const { lane: name, known, was_paused: wasPaused } = changed;
+  if (known === false) return `${shown(name)} was not paused.`;
   const query = { prefix: name, limit: 1 };
   const { items } = client.as(isPageOf(isLane), await client.get('/api/v1/lanes', query));
   const lane = items.find((one) => one.lane === name);
   const note = lane ? noteOf(lane) : '';
-  if (note === '') return `${shown(name)} delivers again.`;
+  if (note === '') {
+    return wasPaused === false
+      ? `${shown(name)} was not paused. It delivers as before.`
+      : `${shown(name)} delivers again.`;
+  }
   const why = lane?.state === 'open' ? `its breaker is open, and it is ${note}` : note;
   return `${shown(name)} is not paused, but ${why}.`;
 }

@@ -69,9 +69,15 @@ function rowOf(task: TaskView, nowMs: number) {
     stateCell(stateOf(task)),
     `${task.retry_count}/${task.max_retries}`,
     relative(at, nowMs),
-    errorText(task.error),
+    errorOf(task),
     absolute(at),
   ];
+}
+
+/** The error of what was handed over or has worked is an old one, which `redrive show` tells. */
+function errorOf({ status, destination, error }: TaskView): string {
+  if (status === 'retried') return `handed to ${destinationText(destination)}`;
+  return status === 'done' ? '' : errorText(error);
 }
 
 /** Of what waits, what it waits for. */

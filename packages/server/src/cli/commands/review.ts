@@ -320,7 +320,9 @@ function groupRow(group: GroupView, nowMs: number) {
     shown(group.fingerprint),
     String(group.open),
     shown(group.lane),
-    `${shown(group.reason)} ${errorText(group.error)}`,
+    group.error?.code === group.reason
+      ? errorText(group.error)
+      : `${shown(group.reason)} ${errorText(group.error)}`,
     relative(group.last_seen_at, nowMs),
     textOf(group.owner) ?? '',
     textOf(group.note) ?? '',

@@ -44,7 +44,7 @@ export const commands = [
       const client = clientOf(options, io);
       const output = outputOf(io, json);
       const { queue, destination } = options;
-      const id = await wholeId(client, positionals[0]!, { queue });
+      const id = await wholeId(client, positionals[0]!, { queue, destination }, 'show');
       const path = `/api/v1/retries/${encodeURIComponent(id)}`;
       const task = client.as(isTaskDetail, await client.get(path, { queue, destination }));
       output.data(task);

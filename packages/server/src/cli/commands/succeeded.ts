@@ -4,7 +4,7 @@ import { taskAction } from '../tasks/task-action.ts';
 export const commands = [
   taskAction({
     name: 'succeeded',
-    summary: 'Say that tasks worked which their queue took over.',
+    summary: 'Mark tasks as done that were handed to a queue.',
     about:
       'A queue cannot say so itself: what it took over is retried until somebody says that it worked. Usually its consumer ' +
       'does, by the API. A bulk job with a canary goes on at once when all of a step have worked. Exit code 1 if one of them ' +

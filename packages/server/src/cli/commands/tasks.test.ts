@@ -1,6 +1,8 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { visibleLength } from '../terminal/terminal.ts';
-import { id, stage } from '../stage.test.ts';
+import { call, cleanUp, id, stage } from '../stage.test.ts';
 
 const evil = '\u001b]0;owned\u0007\u009b31m\u202e';
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
@@ -23,6 +25,34 @@ describe('redrive list', () => {
     expect(first).toMatch(
       /000001 +http.*\/hook +pending +0\/3 +in \d\S* (?:s|min) +HTTP_503 transient/,
     );
+  });
+
+  it('does not show the error of before of a task that was handed over, or worked', async () => {
+    const task = {
+      message_id: id(1),
+      destination: { kind: 'queue', address: 'orders' },
+      lane: 'queue:orders',
+      retry_count: 1,
+      max_retries: 3,
+      generation: 0,
+      due_at: '2030-01-01T00:00:00Z',
+      created_at: '2030-01-01T00:00:00Z',
+      error: { class: 'transient', code: 'DEAD_LETTER_REJECTED', message: 'DEAD_LETTER_REJECTED' },
+    };
+    const items = ['retried', 'done', 'failed'].map((status) => ({ ...task, status }));
+    const server = createServer((_, response) => {
+      response.end(JSON.stringify({ items, next_cursor: null }));
+    });
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    cleanUp(() => server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { out } = await call('list', { env: { REDRIVE_URL: url }, columns: 200 });
+    const [, retried, done, failed] = out.split('\n');
+    expect(retried).toMatch(/ retried .* handed to queue:orders /);
+    expect(done).not.toContain('DEAD_LETTER');
+    expect(failed).toMatch(/ DEAD_LETTER_REJECTED transient +2030/);
   });
 
   it('filters, limits, and fits the terminal', async () => {
@@ -269,7 +299,7 @@ describe('redrive lanes', () => {
     );
     expect(await json('lanes list')).toMatchObject([{ lane, state: 'paused' }]);
     expect(receiver.received).toEqual([]);
-    await redrive(['lanes', 'resume', lane]);
+    expect((await redrive(['lanes', 'resume', lane])).out).toBe(`${lane} delivers again.\n`);
     await event('done');
     expect(receiver.received).toEqual(['1']);
   });
@@ -296,6 +326,23 @@ describe('redrive lanes', () => {
     expect((await redrive('lanes list --kind http')).out).toBe('There is no such lane.\n');
     expect((await redrive('lanes list --limit 2')).out).toContain(
       'There are 3 lanes in all: 3 NO_HANDLER.',
+    );
+  });
+
+  it('says of a lane that was not paused that resume changed nothing', async () => {
+    const { redrive, json, receiver, event } = await stage();
+    expect((await redrive('lanes resume queue:nothing')).out).toBe(
+      'queue:nothing was not paused.\nNothing waits there, and nothing was delivered there lately. Is the name right?\n',
+    );
+    await redrive('lanes pause queue:nothing');
+    expect(await json('lanes resume queue:nothing')).toEqual([
+      { lane: 'queue:nothing', paused: false, known: true, was_paused: true },
+    ]);
+    await redrive(['submit', receiver.url, '1']);
+    await event('done');
+    const lane = new URL(receiver.url).origin;
+    expect((await redrive(['lanes', 'resume', lane])).out).toBe(
+      `${lane} was not paused. It delivers as before.\n`,
     );
   });
 

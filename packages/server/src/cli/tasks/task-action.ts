@@ -45,7 +45,7 @@ export function taskAction(action: TaskAction): Command<typeof options> {
       let refused = 0;
       for (const id of positionals) {
         try {
-          const whole = await wholeId(client, id, { queue });
+          const whole = await wholeId(client, id, { queue, destination }, 'change');
           const path = `/api/v1/retries/${encodeURIComponent(whole)}`;
           const answer = await action.ask(client, path, { queue, destination });
           const acted = client.as(isActed, answer);

@@ -2,6 +2,7 @@
 import type { TSchema } from 'typebox';
 import type { TLocalizedValidationError } from 'typebox/error';
 import { didYouMean, nearest } from 'redrive/internal';
+import { inServiceWords } from '../../service-words.ts';
 
 /** One thing that is wrong. */
 export interface WireFault {
@@ -36,7 +37,7 @@ export function wireFaults(
     in: path === 'dedupeKey' ? 'header' : 'body',
     path: wirePath(path, under),
     code,
-    message,
+    message: inServiceWords(message),
   }));
 }
 

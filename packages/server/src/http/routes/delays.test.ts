@@ -1,5 +1,6 @@
 /** When a message is due: `delay` or `due_at`, and what people call them elsewhere. */
-import { describe, expect, it } from 'vitest';
+import { EngineError } from '@redrive/engine';
+import { describe, expect, it, vi } from 'vitest';
 import { at, id, listAt, stage, textAt } from '../harness.test.ts';
 
 const url = '/api/v1/retries';
@@ -58,6 +59,30 @@ describe('A delay of a message', () => {
     expect(at(listAt(body, 'errors')[0], 'message')).toBe(
       `There is no such field. Did you mean '${meant}'?`,
     );
+  });
+});
+
+describe('A delay and the clock', () => {
+  it('answers for a stored message although the store cannot be read again', async () => {
+    const { post, get, engine } = await stage();
+    vi.spyOn(engine, 'get').mockRejectedValueOnce(
+      new EngineError('STORE_UNAVAILABLE', 'The store is away.'),
+    );
+    const answer = await post(url, { ...item, message_id: id(1), delay: '1h' });
+    expect(answer).toMatchObject({ status: 202, body: { message_id: id(1), status: 'pending' } });
+    expect(at((await get(`${url}/${id(1)}`)).body, 'status')).toBe('pending');
+  });
+
+  it('counts from the time of the store where the clock of this instance is behind', async () => {
+    const hourMs = 3_600_000;
+    const { post, get, engine } = await stage();
+    vi.spyOn(engine, 'stats').mockReturnValue({ ...engine.stats(), clockSkewMs: -hourMs });
+    const storeMs = Date.now() + hourMs;
+    await post(url, { ...item, message_id: id(1), delay: '1h', retry_count: 0 });
+    const { body } = await get(`${url}/${id(1)}`);
+    const dueInMs = Date.parse(textAt(body, 'due_at')) - storeMs;
+    expect(dueInMs).toBeGreaterThanOrEqual(hourMs);
+    expect(dueInMs).toBeLessThan(hourMs + 60_000);
   });
 });
 

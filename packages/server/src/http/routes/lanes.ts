@@ -36,9 +36,12 @@ export const laneRoutes: Routes = (app, { engine }) => {
   );
 
   addChange(app, 'pause', 'Stop deliveries of a lane', true, (lane, by) => engine.pause(lane, by));
-  addChange(app, 'resume', 'Let a lane deliver again', false, (lane, by) =>
-    engine.resume(lane, by),
-  );
+  addChange(app, 'resume', 'Let a lane deliver again', false, async (lane, by) => {
+    const found = await engine.lanes({ prefix: lane, limit: 1 });
+    const before = found.find((one) => one.lane === lane);
+    await engine.resume(lane, by);
+    return { known: before !== undefined, was_paused: before?.state === 'paused' };
+  });
 };
 
 function addChange(
@@ -46,7 +49,7 @@ function addChange(
   name: string,
   summary: string,
   paused: boolean,
-  change: (lane: string, by: string) => Promise<{ known: boolean } | void>,
+  change: (lane: string, by: string) => Promise<{ known: boolean; was_paused?: boolean }>,
 ): void {
   app.post(
     `/api/v1/lanes/:lane/${name}`,

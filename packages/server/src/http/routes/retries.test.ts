@@ -1,4 +1,5 @@
 import { EngineError } from '@redrive/engine';
+import { http } from '@redrive/engine/http';
 import { createTestEngine } from '@redrive/engine/testing';
 import { describe, expect, it } from 'vitest';
 import { at, id, listAt, settings, stage, textAt } from '../harness.test.ts';
@@ -718,5 +719,60 @@ it('a message for a broker that this instance lacks is taken, with a warning', a
   expect(answer).toMatchObject({
     status: 202,
     body: { warning: expect.stringContaining("cannot deliver to 'queue:orders'") as string },
+  });
+});
+
+describe('Faults of the request and of the engine', () => {
+  const staged = () =>
+    stage({ engineOptions: { deliveries: [http({ public: false, allow: ['loopback'] })] } });
+  const faultsIn = (body: unknown) =>
+    listAt(body, 'errors')
+      .map((one) => `${textAt(one, 'path')} ${textAt(one, 'code')}`)
+      .toSorted();
+
+  it('are told in one answer, and nothing is stored', async () => {
+    const { post, engine } = await staged();
+    const misspelt = {
+      destination: 'https://api.example.com/orders',
+      pyload: { a: 1 },
+      policy: { maxAttemts: 3 },
+    };
+    const first = await post(url, misspelt);
+    expect(faultsIn(first.body)).toEqual([
+      '/destination ADDRESS_REFUSED',
+      '/payload MISSING_FIELD',
+      '/policy/maxAttemts UNKNOWN_FIELD',
+      '/pyload UNKNOWN_FIELD',
+    ]);
+    const second = await post(url, {
+      destination: 'http://127.0.0.1:9/',
+      payload: { a: 1 },
+      policy: 'nosuch',
+      headers: { a: 1, authorization: 'x' },
+    });
+    expect(faultsIn(second.body)).toEqual([
+      '/headers/a INVALID_VALUE',
+      '/headers/authorization INVALID_TASK',
+      '/policy UNKNOWN_POLICY',
+    ]);
+    const many = await post(url, { items: [{ destination: 'queue:a', payload: 1 }, misspelt] });
+    expect(listAt(many.body, 'rejected').map((one) => textAt(one, 'path'))).toContain(
+      '/destination',
+    );
+    expect(await engine.list({ limit: 10 })).toHaveLength(1);
+  });
+
+  it('name the fields and settings that the reader typed', async () => {
+    const { post } = await staged();
+    const { body } = await post(url, {
+      destination: 'https://api.example.com/orders',
+      payload: 1,
+      policy: 'nosuch',
+    });
+    expect(body).toMatchObject({ code: 'ADDRESS_REFUSED', detail: 'The request has 2 faults.' });
+    expect(listAt(body, 'errors').map((one) => textAt(one, 'message'))).toEqual([
+      "The host 'api.example.com' is not allowed. If it should be, add it to REDRIVE_HTTP_ALLOW, such as REDRIVE_HTTP_ALLOW=api.example.com",
+      "There is no policy 'nosuch'. Add it to `policies` of the config file.",
+    ]);
   });
 });

@@ -5,13 +5,15 @@ import type { Around } from '../intake.ts';
 import { Envelope, IdempotencyKey, RetryRequest, Taken } from '../schemas/retries.ts';
 import { ref } from '../schemas/common.ts';
 import { takeMany, takeOne } from '../taking.ts';
+import { storeTime } from '../../notifications/store-time.ts';
 import { checkOf, invalid, refuseList } from '../reading/validate.ts';
 
 const checkEnvelope = checkOf(Envelope);
 const checkKey = checkOf(IdempotencyKey);
 
 /** Taking in: one message, or many. */
-export const retryRoutes: Routes = (app, { engine }) => {
+export const retryRoutes: Routes = (app, { engine, clock }) => {
+  const time = storeTime(clock, () => engine.stats().clockSkewMs);
   app.post(
     '/api/v1/retries',
     {
@@ -47,7 +49,7 @@ export const retryRoutes: Routes = (app, { engine }) => {
       validatorCompiler: () => () => true,
     },
     async (request, reply) => {
-      const around = aroundOf(request);
+      const around = { ...aroundOf(request), nowMs: () => time.now() };
       const { body } = request;
       refuseList(body);
       if (isEnvelope(body)) {
@@ -70,7 +72,7 @@ function isEnvelope(body: unknown): body is { items: unknown[] } {
   return typeof body === 'object' && body !== null && Object.hasOwn(body, 'items');
 }
 
-function aroundOf({ headers, traceparent }: FastifyRequest): Around {
+function aroundOf({ headers, traceparent }: FastifyRequest): Omit<Around, 'nowMs'> {
   const { 'idempotency-key': key } = headers;
   const faults = key === undefined ? undefined : checkKey({ 'idempotency-key': key }, 'header');
   if (faults) throw invalid(faults);

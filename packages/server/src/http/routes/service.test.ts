@@ -215,6 +215,14 @@ describe('the service', () => {
     });
   });
 
+  it('shows commands on the page that ask its own port', async () => {
+    const accept = { accept: 'text/html' };
+    const pageOf = async (port: number) =>
+      (await send((await stage({ port })).app, { url: '/', headers: accept })).text;
+    expect(await pageOf(9001)).toContain('<pre>export REDRIVE_URL=http://127.0.0.1:9001\nredrive');
+    expect(await pageOf(8086)).toContain('<pre>redrive submit');
+  });
+
   it('gives a browser a page that says what it is, how it is, and where to go', async () => {
     const { app, readiness } = await stage();
     const checks = [{ name: 'store', ok: false, detail: 'It said <b>no</b>.' }];

@@ -29,12 +29,13 @@ export const serviceRoutes: Routes = (app, context) => {
         ...plainAnswers({ 200: Root }),
       },
     },
-    async ({ role, headers }, reply) => {
+    async ({ role, headers, socket }, reply) => {
       const known = { name: settings.serviceName, ...(role ? { version, instance } : {}) };
       if (!wantsPage(headers.accept)) return reply.send({ ...known, links: linksOf(has) });
       const { ready, checks } = await health.ready();
+      const port = socket.localPort ?? settings.port;
       const shown = role ? checks : checks.map(({ name, ok }) => ({ name, ok }));
-      const page = homePage({ ...known, ...has, ready, checks: shown });
+      const page = homePage({ ...known, ...has, ready, checks: shown, port });
       return reply
         .headers({ 'content-security-policy': homePolicy, vary: 'accept' })
         .type('text/html; charset=utf-8')

@@ -135,7 +135,7 @@ const RetryItems = Type.Object(
 export const RetryRequest = Type.Unsafe<unknown>({
   oneOf: [ref('RetryItem'), ref('RetryMessage'), RetryItems],
   examples: [
-    { destination: 'https://api.example.com/orders', payload: { order: 7 } },
+    { destination: 'http://127.0.0.1:9000/orders', payload: { order: 7 } },
     {
       destination: 'queue:orders',
       payload: { order: 7 },

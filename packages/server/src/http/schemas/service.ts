@@ -95,7 +95,12 @@ export const LaneChange = Type.Object(
     known: Type.Optional(
       Type.Boolean({
         description:
-          'Of a pause: false where nothing waits in that lane and nothing was delivered there lately. It is paused all the same; its name may be misspelt.',
+          'False where nothing waits in that lane and nothing was delivered there lately. It is paused or resumed all the same; its name may be misspelt.',
+      }),
+    ),
+    was_paused: Type.Optional(
+      Type.Boolean({
+        description: 'Of a resume: whether the lane was paused. False: nothing has changed.',
       }),
     ),
   },
