@@ -62,7 +62,7 @@ describeService('RabbitMQ', () => {
     const post = shell.find((code) => code.includes('"original_queue"'))!;
     expect(JSON.parse(await output(post))).toMatchObject({ queue: 'orders', status: 'pending' });
     await expect.poll(() => ready('orders'), { timeout: 20_000 }).toBe(1);
-    const show = await output('redrive show 4b7f3d7e-0f7d-4d5b-9f3b-0c7b1a2d3e4f');
+    const show = await output('redrive show 7c1d9a52-4e0b-4b7a-8f63-2d5e91c0a8b4');
     expect(show).toContain('handed to queue:orders, not heard of since');
   });
 

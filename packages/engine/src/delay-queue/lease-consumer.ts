@@ -75,6 +75,7 @@ export class LeaseConsumer<L extends Leased> implements DelayConsumer {
     let taken: Taken<L>;
     try {
       taken = await this.#source.take(this.#limits.maxBatch);
+      if (this.#failures > 0) this.#host.log.info({}, 'delayed entries can be taken again');
       this.#failures = 0;
       this.#trouble = undefined;
     } catch (error) {
@@ -82,7 +83,9 @@ export class LeaseConsumer<L extends Leased> implements DelayConsumer {
       this.#trouble = error instanceof Error ? error.message : String(error);
       const facts = { attempt: this.#failures, random: this.#host.random() };
       const delayMs = delayFor(takePauses, facts);
-      this.#host.log.warn({ err: error, delayMs }, 'taking delayed entries failed, trying again');
+      // Once in an outage: whoever wants to know how it stands asks for `trouble`.
+      const level = this.#failures === 1 ? 'warn' : 'debug';
+      this.#host.log[level]({ err: error, delayMs }, 'taking delayed entries failed, trying again');
       this.#nextAtMs = this.#host.clock.monotonic() + delayMs;
       return;
     }

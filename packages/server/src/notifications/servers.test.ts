@@ -315,11 +315,11 @@ describeService('Kafka', () => {
     expect(well).toMatchObject({ about: 'kafka', level: 'fine' });
     expect(topics.map(({ level, what }) => `${level} ${/topic (\S+)/.exec(what)![1]}`)).toEqual([
       `fine ${retries}`,
+      `warning ${missing},`,
       `fine ${letters}`,
       `fine ${events}`,
-      `warning ${missing},`,
     ]);
-    expect(topics[3]!.advice).toContain(`--create --topic ${missing}`);
+    expect(topics[1]!.advice).toContain(`--create --topic ${missing}`);
     // Looking makes nothing.
     expect(await client.admin.listTopics()).not.toContain(missing);
     const off = await examineKafka(await settingsOf({ ...env, NOTIFICATIONS: 'off' }));

@@ -114,6 +114,9 @@ class InProcessDelayQueue implements MemoryDelayQueue {
     const consumer = new LeaseConsumer(source, handler, limits, this.#host);
     this.#consumers.add(consumer);
     return {
+      get trouble() {
+        return consumer.trouble;
+      },
       stop: async () => {
         if (this.#hasCrashed) return;
         await consumer.stop();

@@ -225,7 +225,7 @@ describePostgres(({ freshDatabase }) => {
   test('cannot be opened where there is nobody, and opens when there is', async () => {
     const url = new URL(database.url);
     url.password = 'wrong';
-    await expect(open({ url: url.href })).rejects.toMatchObject(unavailable);
+    await expect(open({ url: url.href })).rejects.toMatchObject({ code: 'STORE_DENIED' });
     url.port = '1';
     await expect(open({ url: url.href })).rejects.toMatchObject(unavailable);
   });

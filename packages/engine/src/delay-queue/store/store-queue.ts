@@ -97,6 +97,9 @@ class StoreDelayQueue implements DelayQueue {
     const consumer = new LeaseConsumer(source, handler, limits, this.#host);
     this.#consumers.add(consumer);
     return {
+      get trouble() {
+        return consumer.trouble;
+      },
       stop: async () => {
         await consumer.stop();
         this.#consumers.delete(consumer);

@@ -166,7 +166,7 @@ async function find(
     .map((one) => ({ ...placeView(one.destination), lane: one.lane, status: one.status }));
   throw new Problem(
     'AMBIGUOUS',
-    `There are several messages ${id}. Say which one: ?queue=NAME, or ?destination=`,
+    `Message ${id} went to several destinations. Name one by queue or destination (?queue=NAME; on the command line --queue NAME).`,
     { more: { matches } },
   );
 }

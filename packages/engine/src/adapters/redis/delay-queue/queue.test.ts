@@ -196,6 +196,18 @@ describeService('Redis', () => {
     await vi.waitFor(() => expect(got).toContain('c'), 10_000);
   });
 
+  test('tells its consumer why nothing can be taken, for as long as that lasts', async () => {
+    await using proxy = await startProxy(url);
+    const queue = await open({ url: proxy.url });
+    const consumer = await queue.consume(async (batch) => batch.map(() => ({ type: 'done' })), {});
+    expect(consumer.trouble).toBeUndefined();
+    proxy.refuse();
+    proxy.cut();
+    await vi.waitFor(() => expect(consumer.trouble).toContain('Redis'), { timeout: 20_000 });
+    proxy.admit();
+    await vi.waitFor(() => expect(consumer.trouble).toBeUndefined(), { timeout: 20_000 });
+  });
+
   test('gives up a connection without answers', async () => {
     await using proxy = await startProxy(url);
     const queue = await open({ url: proxy.url });

@@ -94,6 +94,9 @@ class SlottedDelayQueue implements RedisDelayQueue {
     const consumer = new LeaseConsumer(source, handler, limits, this.#settings.host);
     this.#consumers.add(consumer);
     return {
+      get trouble() {
+        return consumer.trouble;
+      },
       stop: async () => {
         await consumer.stop();
         this.#consumers.delete(consumer);

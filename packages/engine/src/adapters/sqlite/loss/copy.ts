@@ -6,6 +6,9 @@ import { nodeSqlite } from '../node-sqlite.ts';
 
 /** 8 MB: a step blocks whoever uses the connection meanwhile. */
 const PAGES_PER_STEP = 2000;
+const MAX_TRIES = 10;
+/** No error, SQLITE_BUSY, SQLITE_LOCKED. */
+const PASSING: readonly number[] = [0, 5, 6];
 
 /**
  * Copies all that an open connection holds into a new file beside `path`, or into the folder for temporary files where
@@ -60,11 +63,25 @@ async function copyInto(
 /** By way of a file of its own, which takes the name of the copy in one step. */
 async function copyVia(fresh: string, db: DatabaseSync, copy: string): Promise<void> {
   try {
-    await nodeSqlite().backup(db, fresh, { rate: PAGES_PER_STEP });
+    await backup(db, fresh);
     renameSync(fresh, copy);
   } catch (error) {
     for (const end of ['', '-journal', '-wal', '-shm']) rmSync(fresh + end, { force: true });
     throw error;
+  }
+}
+
+/** A write of this process that a step meets ends it with an error that says nothing (0), or that it is busy. */
+async function backup(db: DatabaseSync, fresh: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await nodeSqlite().backup(db, fresh, { rate: PAGES_PER_STEP });
+      return;
+    } catch (error) {
+      const { errcode } = error as { errcode?: number };
+      const isPassing = errcode !== undefined && PASSING.includes(errcode & 0xff);
+      if (!isPassing || tries === MAX_TRIES) throw error;
+    }
   }
 }
 
