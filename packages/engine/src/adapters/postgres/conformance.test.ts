@@ -1,4 +1,4 @@
-import { type Database, describePostgres } from '@redrive/services/vitest';
+import { type Database, describePostgres, everyPostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import type { Clock } from 'redrive';
 import { afterAll, beforeAll, test } from 'vitest';
@@ -98,7 +98,7 @@ describePostgres(({ freshDatabase }) => {
   for (const { name, skip, run: assertCase } of suites.flat()) {
     test.skipIf(skip)(`${name}`, () => assertCase());
   }
-});
+}, everyPostgres);
 
 /** A transaction of somebody who uses `pg` by himself. */
 async function begin(url: string): Promise<CallerTransaction> {

@@ -1,4 +1,4 @@
-import { type Database, describePostgres } from '@redrive/services/vitest';
+import { type Database, describePostgres, everyPostgres } from '@redrive/services/vitest';
 import pg from 'pg';
 import { type IdempotencyStore, idempotent } from 'redrive';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -347,4 +347,4 @@ describePostgres(({ freshDatabase }) => {
       await expect(wrong.read('x')).rejects.toMatchObject({ code: 'NOT_IN_TRANSACTION' });
     });
   });
-});
+}, everyPostgres);

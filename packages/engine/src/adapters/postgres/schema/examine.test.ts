@@ -2,6 +2,7 @@ import { startPgBouncer } from '@redrive/services';
 import {
   type Database,
   describePostgres,
+  everyPostgres,
   describeService,
   freshDatabase,
 } from '@redrive/services/vitest';
@@ -153,7 +154,7 @@ describePostgres(({ version, freshDatabase: fresh }) => {
     expect(isEngineError(away) && away.code).toBe('STORE_UNAVAILABLE');
     await expect(examine({ url: 'nowhere' })).rejects.toMatchObject({ code: 'INVALID_CONFIG' });
   });
-});
+}, everyPostgres);
 
 describeService(['PostgreSQL 15', 'PgBouncer'], () => {
   test('knows PgBouncer when it stands between', async () => {
